@@ -69,6 +69,7 @@ func (d *Daemon) known(f *fleet.Fleet, m *fleet.Member) metrics.Known {
 		},
 	}
 	if m.Capabilities != nil {
+		k.Objective = m.Agent.Monitoring.Objectives.Of
 		k.Served = m.Capabilities.Names()
 	}
 	return k

@@ -1,6 +1,9 @@
 package fleet
 
 import (
+	"cmp"
+	"time"
+
 	"github.com/agentd/agentd/internal/secretref"
 	"github.com/agentd/agentd/internal/strictyaml"
 )
@@ -22,6 +25,53 @@ type Monitoring struct {
 	Token string
 	// Profiles serves profiles of the process.
 	Profiles bool
+	// Objectives are how long requests may take.
+	Objectives Objectives
+}
+
+// DefaultLatencyObjective is how long a request may take where the files do not say.
+const DefaultLatencyObjective = time.Second
+
+// Objectives say how long the requests of an agent may take. They refuse none: one that takes
+// longer is counted as slow, and an alert fires for too many.
+type Objectives struct {
+	// Latency is that of capabilities without one of their own.
+	Latency time.Duration
+	// Capabilities are those of single capabilities, in declared order.
+	Capabilities []CapabilityObjective
+}
+
+// A CapabilityObjective is how long the requests for one capability may take.
+type CapabilityObjective struct {
+	Capability string
+	Latency    time.Duration
+	Position   Position
+}
+
+// Of is how long a request for a capability may take.
+func (o *Objectives) Of(capability string) time.Duration {
+	for _, one := range o.Capabilities {
+		if one.Capability == capability {
+			return one.Latency
+		}
+	}
+	return cmp.Or(o.Latency, DefaultLatencyObjective)
+}
+
+// decodeObjectives reads monitoring.objectives.
+func decodeObjectives(v strictyaml.Value) (objectives Objectives) {
+	if !v.Present() {
+		return objectives
+	}
+	o := v.Object()
+	defer o.Done()
+	objectives.Latency = o.Get("latencyMs").Millis(maxDuration)
+	for _, e := range o.Get("capabilities").Entries() {
+		one := e.Value.Object()
+		objectives.Capabilities = append(objectives.Capabilities, CapabilityObjective{e.Name, one.Need("latencyMs").Millis(maxDuration), e.Value.Position()})
+		one.Done()
+	}
+	return objectives
 }
 
 // SecretFiles are the paths of the secrets that the block names: no skill may read them.
@@ -51,6 +101,7 @@ func decodeMonitoring(v strictyaml.Value, p paths) (m Monitoring) {
 	}
 	o := v.Object()
 	defer o.Done()
+	m.Objectives = decodeObjectives(o.Get("objectives"))
 	listen := o.Get("listen")
 	m.Listen = decodeListen(listen)
 	m.Insecure, m.Profiles = o.Get("insecure").Bool(), o.Get("pprof").Bool()

@@ -46,9 +46,9 @@ func readRules(t *testing.T) map[string]alertRule {
 var (
 	// comparison is `metric{labels} > n`, or the sum of such.
 	comparison = regexp.MustCompile(`^(?:sum by \([^)]*\) \()?(\w+(?:\{[^}]*\})?)\)? (==|>) ([0-9.]+)$`)
-	// burning is `share > n * m` of two windows, and slowShare what the share is of classic buckets.
+	// burning is `share > n * m` of two windows, and slowShare what the share is.
 	burning   = regexp.MustCompile(`^([\w:]+) > ([0-9.]+) \* ([0-9.]+) and [\w:]+ > ([0-9.]+) \* ([0-9.]+)$`)
-	slowShare = regexp.MustCompile(`^1 - sum by \(agent, rpc_method\) \(rate\((\w+\{le="1\.0"\})\[\w+\]\)\s+or rate\((\w+\{le="1"\})\[\w+\]\)\)\s+/ sum by \(agent, rpc_method\) \(rate\((\w+)\[\w+\]\)\)`)
+	slowShare = regexp.MustCompile(`^sum by \(agent, capability\) \(rate\((\w+)\[\w+\]\)\)\s+/ sum by \(agent, capability\) \(rate\((\w+\{[^}]*\})\[\w+\]\)\)$`)
 )
 
 // fires reports whether the alert would fire for an agent, given the page of its metrics, if that
@@ -60,15 +60,12 @@ func (r alertRule) fires(t *testing.T, page, agent string) (fires bool, value fl
 		if s == nil {
 			t.Fatalf("%s cannot be read: %s", m[1], r.recorded[m[1]])
 		}
-		fast, _ := sum(t, page, s[1], agent)
-		if other, found := sum(t, page, s[2], agent); found {
-			fast = other
-		}
-		all, _ := sum(t, page, s[3], agent)
+		slow, _ := sum(t, page, s[1], agent)
+		all, _ := sum(t, page, s[2], agent)
 		if all == 0 {
 			return false, 0
 		}
-		value = 1 - fast/all
+		value = slow / all
 		return value > number(t, m[2])*number(t, m[3]), value
 	}
 	m := comparison.FindStringSubmatch(r.Expr)

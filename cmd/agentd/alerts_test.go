@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/daemon/control"
-	"github.com/agentd/agentd/daemon/metrics"
 	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
@@ -48,6 +47,7 @@ breaker: {minCalls: 2, coolDownMs: 600000}
 permissions: {allow: ["RequestAgent:agent://clerk/*"], ask: ["RequestAgent:agent://clerk/pay"]}
 -- clerk/agent.yaml --
 name: clerk
+monitoring: {objectives: {latencyMs: 60000, capabilities: {sort: {latencyMs: 200}}}}
 durable: {ackWaitMs: 1500, maxDeliver: 1}
 skills:
   file: {process: {command: [cat]}}
@@ -106,7 +106,7 @@ func (a *alerted) serve(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/hang" && !a.mended.Load():
 		<-r.Context().Done()
 	case strings.Contains(string(payload), "slow"):
-		time.Sleep(metrics.SlowRequest + time.Millisecond) // what the clerk measures
+		time.Sleep(201 * time.Millisecond) // what the clerk measures is longer than its objective
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(payload)
@@ -250,8 +250,8 @@ func alertFaults() map[string]alertFault {
 			begin:  letWait,
 		},
 		"AgentdLatencyBurn": {
-			agent: "clerk", ready: true, says: `clerk: warning: 100% of the requests for sort in the last 5 minutes took longer than 1s`,
-			doctor: `latency warn 100% of the requests for sort in the last 5 minutes took longer than 1s, .* → agentd top --agent clerk --sort latency.*`,
+			agent: "clerk", ready: true, says: `clerk: warning: 100% of the requests for sort in the last 5 minutes took longer than 0.2s`,
+			doctor: `latency warn 100% of the requests for sort in the last 5 minutes took longer than 0.2s, .* → agentd top --agent clerk --sort latency; .*monitoring.objectives.*`,
 			begin: func(t *testing.T, a *alerted) func() {
 				a.asks(t, 2, "sort", `{"slow":true}`)
 				return func() { // fast ones, until they are enough

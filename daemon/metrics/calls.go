@@ -22,6 +22,8 @@ type Known struct {
 	// Offers reports whether a peer of the agent offers a capability, and Peer whether it is one.
 	Offers func(peer envelope.Address, capability string) bool
 	Peer   func(envelope.Address) bool
+	// Objective is how long a request for a capability of the agent may take; nil for a second.
+	Objective func(capability string) time.Duration
 }
 
 // Served counts the requests of one capability, or of all. A request for a capability that the
@@ -54,6 +56,7 @@ func (p pair) compare(q pair) int {
 // totals are those of a capability, whoever calls it. They go on while its callers change.
 type totals struct {
 	requests, errors, busy, slow atomic.Int64
+	objective                    atomic.Int64 // nanoseconds, over which a request is slow
 	lastError                    atomic.Uint32
 
 	mu   sync.Mutex
@@ -92,6 +95,11 @@ func (c *Calls) Know(k Known) {
 		if served[name] = c.served[name]; served[name] == nil {
 			served[name] = &totals{}
 		}
+		objective := time.Second
+		if k.Objective != nil {
+			objective = k.Objective(name)
+		}
+		served[name].objective.Store(int64(objective))
 	}
 	c.served = served
 	for p := range c.pairs {
@@ -152,7 +160,7 @@ func (c *Calls) Observe(r *rpc.CallRecord) {
 			t.errors.Add(1)
 			t.lastError.Store(uint32(code))
 		}
-		if r.Latency > SlowRequest {
+		if int64(r.Latency) > t.objective.Load() {
 			t.slow.Add(1)
 		}
 	}
@@ -263,6 +271,7 @@ func (c *Calls) either(peer envelope.Address, capability string) (envelope.Addre
 
 // collect sends the counts and the histograms of all calls.
 func (c *Calls) collect(e *emitter) {
+	c.collectSlow(e)
 	pairs, all := c.snapshot()
 	for i, p := range pairs {
 		s, role, peer := all[i], string(p.role), string(p.peer)

@@ -62,6 +62,7 @@ const (
 	CallsTotal         = "agentd_calls_total"
 	ClientCallDuration = "rpc_client_call_duration_seconds"
 	ServerCallDuration = "rpc_server_call_duration_seconds"
+	SlowRequestsTotal  = "agentd_slow_requests_total"
 	RetriesTotal       = "agentd_call_retries_total"
 	RateLimitedTotal   = "agentd_rate_limited_total"
 	ViolationsTotal    = "agentd_schema_violations_total"
@@ -151,6 +152,8 @@ func callMetrics() []Metric {
 			"How long calls of this agent took, with their retries: rpc.client.call.duration of OpenTelemetry. rpc_method is the capability.", "latencyMs of rpc_call records"},
 		{ServerCallDuration, Histogram, seconds, labels(LabelSystem, LabelMethod, LabelPeer, LabelRPCStatus),
 			"How long requests to this agent took, with their wait: rpc.server.call.duration of OpenTelemetry. rpc_method is the capability.", "latencyMs of rpc_call records"},
+		{SlowRequestsTotal, Counter, "", labels(LabelCapability),
+			"Requests to this agent that took longer than their objective (monitoring.objectives of agent.yaml, by default a second).", "slow of status"},
 		{RetriesTotal, Counter, "", labels(LabelPeer, LabelCapability),
 			"Attempts of this agent's calls after the first one.", "retried of rpc_call records"},
 		{RateLimitedTotal, Counter, "", labels(LabelRole, LabelPeer, LabelCapability),

@@ -8,12 +8,10 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 )
 
-// The objective for the latency of requests, and when it is in danger. The alert AgentdLatencyBurn
-// of deploy/prometheus asks the same; a test there holds it against these.
+// When the objective for the latency of requests is in danger. The alert AgentdLatencyBurn of
+// deploy/prometheus asks the same; a test there holds it against these.
 const (
-	// SlowRequest is how long a request may take at most.
-	SlowRequest = time.Second
-	// SlowShare is which part of the requests may take longer.
+	// SlowShare is which part of the requests may take longer than their objective.
 	SlowShare = 0.01
 	// BurnRate is how many times that share is too much, in each of both windows: an hour at this
 	// rate uses 2 % of what a month may have.
@@ -92,8 +90,17 @@ func (c *Calls) Slow(at time.Time) (all []control.SlowRequests) {
 	for _, name := range slices.Sorted(maps.Keys(c.served)) {
 		short, long := c.served[name].shares(at)
 		if most := BurnRate * SlowShare; short > most && long > most {
-			all = append(all, control.SlowRequests{Capability: name, Seconds: SlowRequest.Seconds(), Share5m: short, Share1h: long})
+			all = append(all, control.SlowRequests{Capability: name, Seconds: time.Duration(c.served[name].objective.Load()).Seconds(), Share5m: short, Share1h: long})
 		}
 	}
 	return all
+}
+
+// collectSlow sends how many requests of each capability were slow.
+func (c *Calls) collectSlow(e *emitter) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for name, t := range c.served {
+		e.send(SlowRequestsTotal, float64(t.slow.Load()), name)
+	}
 }

@@ -34,7 +34,7 @@ func TestSlow(t *testing.T) {
 			now := time.Now()
 			for i, m := range minutes {
 				for k := range m.requests {
-					r := rpc.CallRecord{Role: rpc.RoleCallee, Capability: "index", Latency: SlowRequest}
+					r := rpc.CallRecord{Role: rpc.RoleCallee, Capability: "index", Latency: time.Second}
 					if k < m.slow {
 						r.Latency++
 					}
@@ -47,6 +47,25 @@ func TestSlow(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An objective of its own decides what is slow, and one that a reload changes from then on.
+func TestSlowByObjective(t *testing.T) {
+	c := NewCalls()
+	objective := time.Minute
+	known := Known{Served: []string{"index"}, Objective: func(string) time.Duration { return objective }}
+	c.Know(known)
+	r := rpc.CallRecord{Role: rpc.RoleCallee, Capability: "index", Latency: 30 * time.Second}
+	c.Observe(&r)
+	if got := c.Slow(time.Now()); got != nil {
+		t.Errorf("within a minute: %+v", got)
+	}
+	objective = 20 * time.Second
+	c.Know(known)
+	c.Observe(&r)
+	if got := c.Slow(time.Now()); len(got) != 1 || got[0].Seconds != 20 || got[0].Share5m != .5 {
+		t.Errorf("over 20 s: %+v", got)
 	}
 }
 

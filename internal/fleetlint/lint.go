@@ -62,6 +62,8 @@ const (
 	// VersionUnmet: a capability is older than a caller accepts, and every call to it
 	// is refused.
 	VersionUnmet fleet.Code = "version.unmet"
+	// ObjectiveUnmatched: an objective is for a capability that the agent does not offer.
+	ObjectiveUnmatched fleet.Code = "objective.unmatched"
 	// KeyIgnored: a key that agentd does not act on.
 	KeyIgnored fleet.Code = "key.ignored"
 	// KeyDeprecated: a form of a key that has a newer one.
@@ -98,6 +100,7 @@ func Check(f *fleet.Fleet) fleet.Findings {
 	c.actions()
 	c.bounds()
 	c.versions()
+	c.objectives()
 	c.ignored()
 	c.found.Sort()
 	return c.found

@@ -131,6 +131,8 @@ func TestRules(t *testing.T) {
 		"a person decides about calls to the clerk": {"-- clerk/agent.yaml --\nname: clerk\npermissions: {ask: [\"ServeAgent:agent://*/file\", \"ServeAgent:**\"]}\nskills: {file: {process: {command: [cat]}}}\n", clean},
 		"nobody would be asked": {"-- clerk/agent.yaml --\nname: clerk\npermissions: {ask: [\"ServeAgent:agent://desk/flie\"]}\nskills: {file: {process: {command: [cat]}}}\n",
 			"! [permission.unmatched] clerk/agent.yaml:2:21: /permissions/ask/0: the rule \"ServeAgent:agent://desk/flie\" matches no capability of the agent: nobody would be asked (`agentd fleet graph` shows who offers what)\n" + oneDoubt},
+		"an objective for nothing": {"-- clerk/agent.yaml --\nname: clerk\nmonitoring: {objectives: {latencyMs: 500, capabilities: {file: {latencyMs: 60000}, flie: {latencyMs: 1}}}}\nskills: {file: {process: {command: [cat]}}}\n",
+			"! [objective.unmatched] clerk/agent.yaml:2:84: /monitoring/objectives/capabilities/flie: agent \"clerk\" does not offer the capability \"flie\" (name one of its capabilities.yaml)\n" + oneDoubt},
 		"a scope is not granted": {capabilities(`permissions: ["network:read"]`) + "-- clerk/agent.yaml --\nname: clerk\nscopes: [\"database:*\"]\nskills: {file: {process: {command: [cat]}}}\n",
 			"! [scope.ungranted] clerk/capabilities.yaml:4:16: /capabilities/0: the capability \"file\" needs the scope \"network:read\", which agent \"clerk\" does not grant: every call to it is denied (add it to scopes in clerk/agent.yaml)\n" + oneDoubt},
 		"a pattern that cannot be read": {capabilities(`callers: ["agent://` + strings.Repeat("x", 600) + `"]`),

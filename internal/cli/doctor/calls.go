@@ -47,7 +47,7 @@ func (p *patient) circuits(all []control.Breaker) {
 // AgentdLatencyBurn does: see daemon/metrics.
 func (p *patient) latency(s *control.Status) {
 	for _, slow := range s.Slow {
-		p.say(checkLatency, warn, fmt.Sprintf("agentd top --agent %s --sort latency; work that takes longer by nature needs a bound of its own in the rules of the alert (deploy/README.md)", p.member.ID),
+		p.say(checkLatency, warn, fmt.Sprintf("agentd top --agent %s --sort latency; work that takes longer by nature needs an objective of its own (monitoring.objectives of agent.yaml)", p.member.ID),
 			"%s", slow)
 	}
 	if len(s.Slow) == 0 && s.Requests > 0 {
