@@ -43,18 +43,15 @@ func readRules(t *testing.T) map[string]alertRule {
 	return all
 }
 
-var (
-	// comparison is `metric{labels} > n`, or the sum of such.
-	comparison = regexp.MustCompile(`^(?:sum by \([^)]*\) \()?(\w+(?:\{[^}]*\})?)\)? (==|>) ([0-9.]+)$`)
-	// burning is `share > n * m` of two windows, and slowShare what the share is.
-	burning   = regexp.MustCompile(`^([\w:]+) > ([0-9.]+) \* ([0-9.]+) and [\w:]+ > ([0-9.]+) \* ([0-9.]+)$`)
-	slowShare = regexp.MustCompile(`^sum by \(agent, capability\) \(rate\((\w+)\[\w+\]\)\)\s+/ sum by \(agent, capability\) \(rate\((\w+\{[^}]*\})\[\w+\]\)\)$`)
-)
-
 // fires reports whether the alert would fire for an agent, given the page of its metrics, if that
 // lasted. A time counts up to its bound: any fires here.
 func (r alertRule) fires(t *testing.T, page, agent string) (fires bool, value float64) {
 	t.Helper()
+	// comparison is `metric{labels} > n`, or the sum of such; burning is `share > n * m` of two windows,
+	// and slowShare what the share is.
+	comparison := regexp.MustCompile(`^(?:sum by \([^)]*\) \()?(\w+(?:\{[^}]*\})?)\)? (==|>) ([0-9.]+)$`)
+	burning := regexp.MustCompile(`^([\w:]+) > ([0-9.]+) \* ([0-9.]+) and [\w:]+ > ([0-9.]+) \* ([0-9.]+)$`)
+	slowShare := regexp.MustCompile(`^sum by \(agent, capability\) \(rate\((\w+)\[\w+\]\)\)\s+/ sum by \(agent, capability\) \(rate\((\w+\{[^}]*\})\[\w+\]\)\)$`)
 	if m := burning.FindStringSubmatch(r.Expr); m != nil {
 		s := slowShare.FindStringSubmatch(r.recorded[m[1]])
 		if s == nil {
@@ -94,14 +91,11 @@ func number(t *testing.T, text string) float64 {
 	return n
 }
 
-var (
-	series = regexp.MustCompile(`(?m)^(\w+)\{([^}]*)\} (\S+)$`)
-	label  = regexp.MustCompile(`(\w+)(=~?)"([^"]*)"`)
-)
-
 // sum adds the series of an agent that a selector selects.
 func sum(t *testing.T, page, selector, agent string) (total float64, found bool) {
 	t.Helper()
+	series := regexp.MustCompile(`(?m)^(\w+)\{([^}]*)\} (\S+)$`)
+	label := regexp.MustCompile(`(\w+)(=~?)"([^"]*)"`)
 	name, matchers, _ := strings.Cut(strings.TrimSuffix(selector, "}"), "{")
 	for _, s := range series.FindAllStringSubmatch(page, -1) {
 		labels := map[string]string{}

@@ -41,7 +41,6 @@ func scriptParams(t *testing.T, folder string) testscript.Params {
 		t.Fatal(err)
 	}
 	goEnv := goEnvironment(t)
-	removeEmptyFolders(t)
 	servers := newServices()
 	signals := &collectors{}
 	return testscript.Params{
@@ -93,30 +92,6 @@ func scriptParams(t *testing.T, folder string) testscript.Params {
 			"refused":    refused,
 		},
 	}
-}
-
-// removeEmptyFolders has the folder of the scripts' folders removed, which testscript leaves where a
-// pattern of -run selects some of them. What -testwork asks to be kept is kept.
-func removeEmptyFolders(t *testing.T) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "ts")
-	if err == nil {
-		err = os.Chmod(dir, 0o711) // some scripts have skills that run as another user
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GOTMPDIR", dir) // of this process: scripts have an environment of their own
-	t.Cleanup(func() {
-		left, err := os.ReadDir(dir)
-		if err != nil {
-			t.Error(err)
-		}
-		for _, one := range left {
-			_ = os.Remove(filepath.Join(dir, one.Name())) // unless something is in it
-		}
-		_ = os.Remove(dir)
-	})
 }
 
 // goEnvironment lets the sample's skills, which are started with `go run`,

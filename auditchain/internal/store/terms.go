@@ -140,11 +140,11 @@ func (m *LookupCollector) end(count int) *Lookup {
 	columns := termColumns()
 	for i := range m.values {
 		v := &m.values[i]
-		from := len(m.encoded)
-		m.encoded = v.appendTo(m.encoded, count)
-		t := Term{Column: columns[v.column], Value: v.value, Records: v.records, Positions: m.encoded[from:len(m.encoded):len(m.encoded)]}
-		if count > maxPacked { // which no pack of the log's making is
-			t.Positions = nil
+		t := Term{Column: columns[v.column], Value: v.value, Records: v.records}
+		if count <= maxPacked { // as are all packs of the log's making
+			from := len(m.encoded)
+			m.encoded = v.appendTo(m.encoded, count)
+			t.Positions = m.encoded[from:len(m.encoded):len(m.encoded)]
 		}
 		m.lookup.Terms = append(m.lookup.Terms, t)
 	}
