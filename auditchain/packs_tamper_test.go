@@ -306,3 +306,30 @@ func TestVersion2GoesOn(t *testing.T) {
 	s.SQL(`UPDATE terms SET positions = x'00' WHERE pack = 2 AND field = 'peer' AND value = 'agent://p3'`)
 	audittest.WantFault(t, audittest.Verify(t, old, auditchain.VerifyOptions{}), verify.IndexAltered, 0)
 }
+
+// A quarantine keeps the signed pack where the forged record has its hash, and what was signed with
+// the log's own key where a forged change of keys names another one.
+func TestQuarantineKeepsSignedPacks(t *testing.T) {
+	t.Parallel()
+	original := packedLog(t)
+	for name, sql := range map[string]string{
+		"a row with the hash of the last record of a pack": `INSERT INTO records SELECT 257, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest,
+			(SELECT CAST(substr(hashes, 255 * 32 + 1, 32) AS BLOB) FROM packs WHERE first = 2), NULL FROM records WHERE seq = 302`,
+		"a change of keys": `INSERT INTO records SELECT 40, ts, tenant, 'checkpoint', NULL, NULL, NULL, NULL, NULL,
+			'{"event":"key-rotated","key":"x","previous":"y"}', salt, digest, hash, NULL FROM records WHERE seq = 302`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := original.Copy(t)
+			s.SQL(sql)
+			_, err := auditchain.Open(t.Context(), s.Path, auditchain.Options{})
+			audittest.WantCode(t, err, auditchain.CodeTampered)
+			q, err := auditchain.Quarantine(t.Context(), s.Path, "a forged row")
+			if err != nil || q.Records != 1 || q.Signed != 700 {
+				t.Fatalf("%+v, %v", q, err)
+			}
+			audittest.WantIntact(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{}), 701)
+			audittest.Close(t, audittest.OpenAt(t, s.Path, auditchain.Options{}))
+		})
+	}
+}

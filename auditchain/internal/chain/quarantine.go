@@ -80,10 +80,14 @@ func Quarantine(ctx context.Context, path, reason string, options Options, conne
 	if w.head.Seq, err = db.LastRecord(ctx); err != nil {
 		return q, err
 	}
-	if err := w.removeForged(ctx, &q); err != nil {
+	newest, err := w.newestOwn(ctx)
+	if err != nil {
 		return q, err
 	}
-	if err := w.findBase(ctx); err != nil {
+	if err := w.removeForged(ctx, newest, &q); err != nil {
+		return q, err
+	}
+	if err := w.findBase(ctx, newest.Size); err != nil {
 		return q, err
 	}
 	q.Signed = w.head.Signed
@@ -113,19 +117,47 @@ func Quarantine(ctx context.Context, path, reason string, options Options, conne
 	return q, w.Stop(&seal)
 }
 
-// removeForged takes out packs and rows that claim numbers of signed records. Nobody can tell
-// what is signed while they are there.
-func (w *Writer) removeForged(ctx context.Context, q *Quarantined) error {
+// newestOwn returns the newest checkpoint that is signed with a key that the owner holds, whichever
+// the chain names: a forged change of keys must not make it one that is passed over, nor one of the
+// forger's genuine.
+func (w *Writer) newestOwn(ctx context.Context) (newest checkpoint.Signed, err error) {
 	notes, err := w.notes(ctx)
 	if err != nil {
-		return err
+		return newest, err
 	}
-	var newest checkpoint.Signed
+	var held []string
+	for _, suffix := range []string{sidecar.KeySuffix, sidecar.NextKeySuffix} {
+		if key, err := sidecar.ReadKey(w.db.Path, suffix); err == nil {
+			held = append(held, key.Verifier())
+		}
+	}
+	keys, err := checkpoint.NewKeys(held...)
+	if err != nil {
+		return newest, w.db.Wrap("reading the signing key", err)
+	}
+	end := w.head.Seq
 	for _, note := range notes {
-		if signed, err := w.openNote(ctx, note); err == nil && signed.Size > newest.Size {
+		signed, err := checkpoint.Open(note, keys)
+		if err != nil { // or with the key before that
+			if signed, err = w.openNote(ctx, note); err == nil {
+				w.head.Seq = signed.Size
+				err = w.loadKey(ctx)
+				w.head.Seq = end
+			}
+			if err != nil || w.key == nil {
+				continue
+			}
+		}
+		if signed.Origin == w.db.Identity.Origin && signed.Size > newest.Size {
 			newest = *signed
 		}
 	}
+	return newest, nil
+}
+
+// removeForged takes out packs and rows that claim numbers of signed records. Nobody can tell
+// what is signed while they are there.
+func (w *Writer) removeForged(ctx context.Context, newest checkpoint.Signed, q *Quarantined) error {
 	if err := w.removeAcross(ctx, newest, q); err != nil {
 		return err
 	}
@@ -151,32 +183,43 @@ func (w *Writer) removeForged(ctx context.Context, q *Quarantined) error {
 // removeClaim takes out the pack or the row without which the record of a number is the one
 // that was signed.
 func (w *Writer) removeClaim(ctx context.Context, newest checkpoint.Signed, seq int64, q *Quarantined) error {
-	check := func() error {
-		path, err := tlog.ProveRecord(newest.Size, seq-1, w.db.Tree(ctx))
-		if err != nil {
-			return err
-		}
-		leaf, err := w.db.Tree(ctx).Leaf(seq)
-		if err != nil {
-			return err
-		}
-		return tlog.CheckRecord(path, newest.Size, newest.Root, seq-1, leaf)
-	}
 	packs, err := w.db.PacksWith(seq)
 	if err != nil {
 		return err
 	}
-	for _, first := range packs {
-		if count, err := w.db.RemovePacks([]int64{first}, check); err == nil {
+	for _, p := range packs {
+		// What one hash says is not enough: anybody can copy it, and a pack has more records.
+		check := func() error {
+			last := min(p.Last, newest.Size)
+			fault, err := verify.FirstErasedFault(ctx, &w.db.DB, max(1, p.First), last)
+			if err == nil && fault != nil {
+				err = w.db.Tampered(fault.String(), nil)
+			}
+			return errors.Join(err, w.checkLeaf(ctx, newest, last))
+		}
+		if count, err := w.db.RemovePacks([]int64{p.First}, check); err == nil {
 			q.Records += count
 			return nil
 		}
 	}
-	count, err := w.db.RemoveRow(seq, check)
+	count, err := w.db.RemoveRow(seq, func() error { return w.checkLeaf(ctx, newest, seq) })
 	if q.Records += count; err != nil || count == 0 {
 		return w.db.Tampered(fmt.Sprintf("record %d is there more than once, and none of them is the one that was signed", seq), err)
 	}
 	return nil
+}
+
+// checkLeaf proves that a checkpoint covers the hash that the log has for a record.
+func (w *Writer) checkLeaf(ctx context.Context, signed checkpoint.Signed, seq int64) error {
+	path, err := tlog.ProveRecord(signed.Size, seq-1, w.db.Tree(ctx))
+	if err != nil {
+		return err
+	}
+	leaf, err := w.db.Tree(ctx).Leaf(seq)
+	if err != nil {
+		return err
+	}
+	return tlog.CheckRecord(path, signed.Size, signed.Root, seq-1, leaf)
 }
 
 // removeAcross takes out packs with records before and after the end of the newest genuine
@@ -233,8 +276,8 @@ func (w *Writer) notes(ctx context.Context) ([][]byte, error) {
 // findBase sets the head's checkpoint to the newest one that is genuine under the key
 // that the owner holds, and loads that key. Stored checkpoints that are not genuine are
 // passed over; one that is, and covers other records than those in the database, is an
-// error.
-func (w *Writer) findBase(ctx context.Context) error {
+// error. So is an older one than that over own records, which the owner's key has signed.
+func (w *Writer) findBase(ctx context.Context, own int64) error {
 	notes, err := w.notes(ctx)
 	if err != nil {
 		return err
@@ -259,6 +302,9 @@ func (w *Writer) findBase(ctx context.Context) error {
 	if w.head.Signed == 0 {
 		return &auditerr.Error{Code: auditerr.CodeTampered, Path: w.db.Path, Msg: "no checkpoint is signed with the log's key: nothing of it can be believed",
 			Hint: "keep the files as evidence and restore a backup, or move them away to begin a new log"}
+	}
+	if w.head.Signed < own {
+		return w.db.Tampered(fmt.Sprintf("the log's key has signed the first %d records, and the chain names another one there", own), nil)
 	}
 	w.head.Seq = w.head.Signed
 	err = w.loadKey(ctx)

@@ -244,10 +244,24 @@ func (w *Writer) removeIf(remove func() (int64, error), check func() error) (cou
 	return count, nil
 }
 
+// A PackRange is the numbers of the records that a pack claims.
+type PackRange struct{ First, Last int64 }
+
 // PacksWith returns the packs that claim a record.
-func (w *Writer) PacksWith(seq int64) ([]int64, error) {
-	packs, err := w.numbers(`SELECT first FROM packs WHERE first <= ?1 AND last >= ?1`, seq)
-	return packs, w.Wrap("reading the packs", err)
+func (w *Writer) PacksWith(seq int64) (packs []PackRange, err error) {
+	rows, err := w.QueryContext(context.Background(), `SELECT first, last FROM packs WHERE first <= ?1 AND last >= ?1`, seq)
+	if err != nil {
+		return nil, w.Wrap("reading the packs", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var p PackRange
+		if err := rows.Scan(&p.First, &p.Last); err != nil {
+			return nil, w.Wrap("reading the packs", err)
+		}
+		packs = append(packs, p)
+	}
+	return packs, w.Wrap("reading the packs", rows.Err())
 }
 
 // RebuildIndexes builds what finds the records anew, from the records. It sorts in a file: the

@@ -20,6 +20,20 @@ const pageSize = 4096
 // FirstFault checks the hashes of the records from first to last, and returns
 // the first fault, or nil. It checks neither erasures nor signatures.
 func FirstFault(ctx context.Context, db *store.DB, first, last int64) (*Fault, error) {
+	return firstFault(ctx, db, first, last, nil)
+}
+
+// FirstErasedFault is [FirstFault] of records some of which may be erased or pruned: it checks
+// that a redaction or a prune record allows that.
+func FirstErasedFault(ctx context.Context, db *store.DB, first, last int64) (*Fault, error) {
+	erasures, err := loadErasures(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	return firstFault(ctx, db, first, last, erasures)
+}
+
+func firstFault(ctx context.Context, db *store.DB, first, last int64, erasures *erasures) (*Fault, error) {
 	if first > last {
 		return nil, nil
 	}
@@ -27,7 +41,7 @@ func FirstFault(ctx context.Context, db *store.DB, first, last int64) (*Fault, e
 	if err != nil {
 		return nil, err
 	}
-	c := chain{db: db, previous: previous}
+	c := chain{db: db, previous: previous, erasures: erasures}
 	for f, err := range c.faults(ctx, first, last) {
 		return &f, err
 	}
