@@ -457,3 +457,20 @@ func TestQuarantineOfASoundLog(t *testing.T) {
 	audittest.WantCode(t, err, auditchain.CodeInvalid)
 	audittest.WantCode(t, l.CloseWith(audittest.Violation(1)), auditchain.CodeInvalid)
 }
+
+// A quarantine mends what a start refuses also where a checkpoint is stored as one over fewer records
+// than it covers.
+func TestCheckpointOfASmallerSize(t *testing.T) {
+	t.Parallel()
+	s := sealedLog(t)
+	s.SQL(`DELETE FROM checkpoints WHERE size = 3`)
+	s.SQL(`UPDATE checkpoints SET size = 3 WHERE size = 4`)
+	_, err := auditchain.Open(t.Context(), s.Path, auditchain.Options{})
+	audittest.WantCode(t, err, auditchain.CodeTampered)
+	q, err := auditchain.Quarantine(t.Context(), s.Path, "an intruder")
+	if err != nil || q.Signed != 4 {
+		t.Fatalf("%+v, %v", q, err)
+	}
+	audittest.Close(t, audittest.OpenAt(t, s.Path, auditchain.Options{}))
+	audittest.WantIntact(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{}), 5)
+}

@@ -245,8 +245,8 @@ func (w *Writer) removeAcross(ctx context.Context, newest checkpoint.Signed, q *
 // older than the newest one, are such that a start accepts them, and that checkpoint is the
 // newest one stored.
 func (w *Writer) believesTail(ctx context.Context) (bool, error) {
-	stored, _, err := w.db.NewestCheckpoint(ctx)
-	if err != nil || stored > w.head.Signed {
+	stored, misplaced, err := w.misplacedCheckpoint(ctx)
+	if err != nil || misplaced || stored > w.head.Signed {
 		return false, err
 	}
 	fault, err := verify.CheckUnsigned(ctx, &w.db.DB, w.head.Signed, w.head.Seq)
@@ -258,6 +258,30 @@ func (w *Writer) believesTail(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// misplacedCheckpoint returns the size under which the newest checkpoint is stored, and whether it is
+// one over another number of records.
+func (w *Writer) misplacedCheckpoint(ctx context.Context) (stored int64, misplaced bool, err error) {
+	stored, note, err := w.db.NewestCheckpoint(ctx)
+	if err != nil || note == nil {
+		return 0, false, err
+	}
+	parsed, err := checkpoint.Parse(string(note))
+	return stored, err != nil || parsed.Size != stored, nil
+}
+
+// removeMisplaced removes the newest checkpoints as long as they are misplaced: a start refuses them.
+func (w *Writer) removeMisplaced(ctx context.Context) error {
+	for {
+		stored, misplaced, err := w.misplacedCheckpoint(ctx)
+		if err != nil || !misplaced {
+			return err
+		}
+		if err := w.db.Exec(`DELETE FROM checkpoints WHERE size = ?`, stored); err != nil {
+			return w.db.Wrap("removing a checkpoint", err)
+		}
+	}
 }
 
 // notes returns all checkpoints of the log, genuine or not.
@@ -348,6 +372,9 @@ func (w *Writer) removeUnsigned(ctx context.Context, q *Quarantined) error {
 	count, err := w.db.RemoveAfter(signed)
 	q.Records += count
 	if err != nil {
+		return err
+	}
+	if err := w.removeMisplaced(ctx); err != nil {
 		return err
 	}
 	if err := w.loadHead(ctx); err != nil {
