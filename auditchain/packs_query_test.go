@@ -197,3 +197,29 @@ func TestQueriesWithForgedPositions(t *testing.T) {
 		})
 	}
 }
+
+// What is appended between two pages of a query is among its records, whether it becomes rows or a
+// pack, and whether a pack had the values before or not.
+func TestQueryOfAGrowingLog(t *testing.T) {
+	t.Parallel()
+	l := audittest.Open(t, auditchain.Options{Now: audittest.SteppedClock()})
+	for range 260 { // more than a page
+		audittest.Append(t, l, call(1))
+	}
+	f := auditchain.Filter{Session: "s0", Capability: "answer-1"}
+	n := 0
+	for _, err := range l.Query(t.Context(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 1 {
+			if _, err := l.AppendAll(t.Context(), slices.Repeat([]auditchain.Record{call(1)}, 100)); err != nil {
+				t.Fatal(err)
+			}
+			audittest.Append(t, l, call(1))
+		}
+	}
+	if n != 361 {
+		t.Errorf("%d records, want 361", n)
+	}
+}

@@ -70,7 +70,8 @@ func newPackPlan(ctx context.Context, db *store.DB, f *Filter, list []equality) 
 }
 
 // keepRareTerms removes the terms that many packs have: to read all filters takes less time than
-// to look up those of many packs, and leaves few packs.
+// to look up those of many packs, and leaves few packs. One that no pack has stays: the log may be
+// appended to between two pages.
 func (p *packPlan) keepRareTerms(ctx context.Context, db *store.DB) (err error) {
 	p.terms = slices.DeleteFunc(p.terms, func(t store.Term) bool {
 		var count int
@@ -78,7 +79,6 @@ func (p *packPlan) keepRareTerms(ctx context.Context, db *store.DB) (err error) 
 			err = db.ScanPacked(ctx, `SELECT count(*) FROM (SELECT 1 FROM terms WHERE field = ? AND value = ? LIMIT ?)`,
 				[]any{t.Column, t.Value, rarePacks}, []any{&count})
 		}
-		p.none = p.none || err == nil && count == 0
 		return count == rarePacks
 	})
 	return err
