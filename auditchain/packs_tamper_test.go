@@ -333,3 +333,47 @@ func TestQuarantineKeepsSignedPacks(t *testing.T) {
 		})
 	}
 }
+
+// Nor does what is forged in the place of pruned records, which a quarantine takes out.
+func TestPruneOverForgedPrunedRecords(t *testing.T) {
+	t.Parallel()
+	for name, forge := range map[string]func(s *audittest.Scene) (records int64){
+		"a pack": func(s *audittest.Scene) int64 {
+			s.SQL(`INSERT INTO packs SELECT 305, 348, ts, tenants, kinds, hashes, salts, bodies FROM packs WHERE first = 710`)
+			return 44
+		},
+		"a row": func(s *audittest.Scene) int64 {
+			s.SQL(`INSERT INTO records SELECT 310, ts, tenant, 'lifecycle', peer, capability, side, correlation, session, '{}', salt, digest, hash, NULL FROM records WHERE seq = 701`)
+			return 1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := packedLog(t)
+			l := audittest.OpenAt(t, s.Path, auditchain.Options{})
+			if p, err := l.Prune(t.Context(), time.Now(), "retention"); err != nil || p.Count != 700 {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			for seq := 702; seq < 710; seq++ {
+				audittest.Append(t, l, call(seq))
+			}
+			appendCalls(t, l, 710, 754)
+			records := forge(s)
+			_, err := l.Prune(t.Context(), time.Now(), "retention")
+			audittest.WantCode(t, err, auditchain.CodeTampered)
+			audittest.Close(t, l)
+			_, err = auditchain.Open(t.Context(), s.Path, auditchain.Options{})
+			audittest.WantCode(t, err, auditchain.CodeTampered)
+			q, err := auditchain.Quarantine(t.Context(), s.Path, "forged records")
+			if err != nil || q.Records != records {
+				t.Fatalf("%+v, %v", q, err)
+			}
+			l = audittest.OpenAt(t, s.Path, auditchain.Options{})
+			audittest.WantIntact(t, audittest.Verify(t, l.Reader, auditchain.VerifyOptions{}), 54)
+			if _, err := l.Prune(t.Context(), time.Now(), "retention"); err != nil {
+				t.Fatal(err)
+			}
+			audittest.WantIntact(t, audittest.Verify(t, l.Reader, auditchain.VerifyOptions{}), 1)
+		})
+	}
+}

@@ -53,14 +53,18 @@ func (e *Eraser) choose(ctx context.Context, before time.Time, p *record.Pruning
 		return e.db.Wrap("finding old records", err)
 	}
 	p.Through = end - 1
-	if p.Count, err = e.db.CountUpTo(ctx, p.Through, string(record.KindCheckpoint)); err != nil {
+	if p.Count, err = e.db.CountUpTo(ctx, p.Through, string(record.KindCheckpoint)); err != nil || p.Count == 0 {
 		return err
 	}
-	// What goes leaves its hashes, and those of a forged pack would be in the place of the
-	// genuine ones. A start has not looked at all packs.
-	twice, err := verify.ClaimedTwice(ctx, e.db, p.Through)
+	return checkOnce(ctx, e.db, p.Through)
+}
+
+// checkOnce checks that nothing up to a number is there twice. What goes leaves its hashes, and those
+// of what is forged would be in the place of the genuine ones. A start has not looked at all packs.
+func checkOnce(ctx context.Context, db *store.DB, through int64) error {
+	twice, err := verify.ClaimedTwice(ctx, db, through)
 	if err == nil && twice > 0 {
-		err = e.db.Tampered(fmt.Sprintf("nothing was removed: record %d is there more than once", twice), nil)
+		err = db.Tampered(fmt.Sprintf("nothing was removed: record %d is there more than once", twice), nil)
 	}
 	return err
 }

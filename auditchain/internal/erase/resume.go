@@ -137,7 +137,7 @@ func unfinishedPruning(ctx context.Context, db *store.DB, by int64, body []byte)
 	if left > p.Through {
 		return nil, nil
 	}
-	return pruning(p.Through), nil
+	return pruning(p.Through), checkOnce(ctx, db, p.Through)
 }
 
 func unreadable(db *store.DB, seq int64, err error) error {

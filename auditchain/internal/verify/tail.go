@@ -155,9 +155,10 @@ func checkNumbers(ctx context.Context, db *store.DB, first, before int64) (*Faul
 }
 
 // ClaimedTwice returns the highest number, up to last, of a record in a pack that another pack or
-// a row claims too, 0 for none. It looks at every pack, and one neighbour of each.
+// a row claims too, or of one that is pruned and in a pack or a row, 0 for none. It looks at every
+// pack, and one neighbour of each.
 func ClaimedTwice(ctx context.Context, db *store.DB, last int64) (seq int64, err error) {
-	err = db.ScanPacked(ctx, `SELECT coalesce(max(twice), 0) FROM (`+twiceSQL+`) WHERE twice <= ?3`, []any{1, 0, last}, []any{&seq})
+	err = db.ScanPacked(ctx, `SELECT coalesce(max(twice), 0) FROM (`+twiceSQL+` UNION ALL `+prunedSQL+`) WHERE twice <= ?3`, []any{1, 0, last}, []any{&seq})
 	return seq, db.Wrap("reading the packs", err)
 }
 
@@ -177,6 +178,13 @@ const (
 		UNION ALL
 		SELECT (SELECT seq FROM records WHERE seq >= p.first AND seq <= p.last ORDER BY seq LIMIT 1)
 			FROM packs AS p WHERE p.first >= ` + sinceSQL
+	// prunedSQL selects the numbers of packs and rows whose hashes are among those of pruned records.
+	// Of the rows before the last of these, a pruning leaves but the changes of keys.
+	prunedSQL = `SELECT (SELECT position + 1 FROM tree WHERE level = 0 AND position >= p.first - 1 AND position < p.last ORDER BY position LIMIT 1)
+			FROM packs AS p WHERE p.first > 0
+		UNION ALL
+		SELECT seq FROM records WHERE seq > 0 AND seq <= (SELECT min(position, 9223372036854775806) + 1 FROM tree WHERE level = 0 ORDER BY position DESC LIMIT 1)
+			AND EXISTS (SELECT 1 FROM tree WHERE level = 0 AND position = seq - 1)`
 )
 
 // firstOf returns the number that a query selects, 0 for none.
