@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
@@ -46,7 +45,8 @@ func Config(env *cli.Env) (daemon.Config, error) {
 // Agent runs one member of the fleet until ctx ends. With watching, changed
 // files are reloaded.
 func Agent(ctx context.Context, env *cli.Env, agent string, watching bool) error {
-	s := service{watching: watching, loading: time.Now()}
+	s, stopHUP := newService(watching)
+	defer stopHUP()
 	logsForMachines(env)
 	cfg, err := Config(env)
 	if err != nil {
@@ -78,7 +78,8 @@ func unlessStopped(ctx context.Context, err error) error {
 // Fleet runs every member of the fleet until ctx ends. With watching, changed
 // files are reloaded.
 func Fleet(ctx context.Context, env *cli.Env, watching bool) error {
-	s := service{watching: watching, loading: time.Now()}
+	s, stopHUP := newService(watching)
+	defer stopHUP()
 	logsForMachines(env)
 	cfg, err := Config(env)
 	if err != nil {

@@ -176,7 +176,8 @@ func pipe(ctx context.Context, env *cli.Env, agent string, stream *control.Strea
 
 // mcpAlone runs an agent in this process while serve does.
 func mcpAlone(ctx context.Context, env *cli.Env, agent string, serve func(context.Context, *daemon.Daemon) error) error {
-	s := service{watching: true, loading: time.Now()}
+	s, stopHUP := newService(true)
+	defer stopHUP()
 	cfg, err := Config(env)
 	if err != nil {
 		return err

@@ -25,6 +25,18 @@ type service struct {
 	watching bool      // reload the files when they change
 	loading  time.Time // when the command began to read them
 	ready    func()    // says that the agents are ready
+	// hup receives SIGHUP, from before the agents start: a start may wait long for the broker, and
+	// the signal would end the process.
+	hup chan os.Signal
+}
+
+// newService returns a service that takes SIGHUP from now on, until stop is called.
+func newService(watching bool) (_ service, stop func()) {
+	// One slot is enough: signals that arrive during the start or a reload collapse into one
+	// more reload, which reads the files as they are then.
+	s := service{watching: watching, loading: time.Now(), hup: make(chan os.Signal, 1)}
+	signal.Notify(s.hup, syscall.SIGHUP)
+	return s, func() { signal.Stop(s.hup) }
 }
 
 // untilDone waits for ctx. Meanwhile it reloads the agents' files on SIGHUP and,
@@ -42,11 +54,6 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	defer helpers.Wait()
 	defer cancel(nil)
 
-	// One slot is enough: signals that arrive during a reload collapse into one
-	// more reload, which reads the files as they are then.
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	changed := make(chan struct{}, 1)
 	if s.watching {
 		begun := make(chan struct{})
@@ -70,7 +77,7 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	for _, d := range agents {
 		helpers.Go(func() { EndWith(ctx, d, cancel) })
 	}
-	return reloadUntilDone(ctx, hup, changed, func() {
+	return reloadUntilDone(ctx, s.hup, changed, func() {
 		// systemd wants the time of the reload from the monotonic clock, to tell
 		// this reload from an earlier one (sd_notify(3), MONOTONIC_USEC).
 		notify(out, systemd, sdnotify.Reloading(sdnotify.Monotonic()))
