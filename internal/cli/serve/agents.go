@@ -62,12 +62,19 @@ func Agent(ctx context.Context, env *cli.Env, agent string, watching bool) error
 	s.ready = func() {
 		s.out.say(fmt.Sprintf("agent %s is ready. press ctrl-c to stop.", agent), "ready", "agent", agent)
 	}
-	err = daemon.Run(ctx, cfg, agent, func(ctx context.Context, d *daemon.Daemon) error { return s.untilDone(ctx, d) })
+	started := false
+	err = daemon.Run(ctx, cfg, agent, func(ctx context.Context, d *daemon.Daemon) error {
+		started = true
+		return s.untilDone(ctx, d)
+	})
+	if started {
+		return err
+	}
 	return unlessStopped(ctx, err)
 }
 
-// unlessStopped returns the error of a service, nil where all that it says is that the service was
-// stopped before it was ready: that ends it as it should.
+// unlessStopped returns the error of a start, nil where that has failed because the service is being
+// stopped: that ends it as it should.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
