@@ -2,6 +2,7 @@ package auditchain_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -221,5 +222,33 @@ func TestQueryOfAGrowingLog(t *testing.T) {
 	}
 	if n != 361 {
 		t.Errorf("%d records, want 361", n)
+	}
+}
+
+// A forged pack of the smallest number, whose terms no record has together, does not keep a query
+// busy for ever.
+func TestQueryBesideTheSmallestNumber(t *testing.T) {
+	t.Parallel()
+	l := audittest.Open(t, auditchain.Options{Now: audittest.SteppedClock()})
+	for range 5 {
+		audittest.Append(t, l, call(1))
+	}
+	audittest.Close(t, l)
+	s := audittest.SceneAt(t, l.Path())
+	s.SQL(`INSERT INTO packs SELECT -9223372036854775808, -9223372036854775807, ts, '[""]', '[""]', x'', x'', '[]' FROM records WHERE seq = 1`)
+	s.SQL(`INSERT INTO terms VALUES ('peer', 'agent://p1', -9223372036854775808, 1, x'00'), ('capability', 'answer-1', -9223372036854775808, 1, x'01')`)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // rather than for ever
+	defer cancel()
+	r := audittest.OpenReader(t, s.Path)
+	f := auditchain.Filter{Peer: "agent://p1", Capability: "answer-1", Order: auditchain.NewestFirst, Since: audittest.Get(t, r, 3).Time}
+	n := 0
+	for _, err := range r.Query(ctx, f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("%d records, want 3", n)
 	}
 }

@@ -129,6 +129,7 @@ func (s *packSearch) byTerms(ctx context.Context) error {
 		if err := s.db.ScanPacked(ctx, `SELECT `+startOf, []any{c.Low + 1}, []any{&low}); err != nil {
 			return err
 		}
+		low = max(low, 0) // of a number below 1 there is no pack of the log's making
 	}
 	var list []posting
 	size := minPacks
