@@ -76,15 +76,19 @@ func (d *Daemon) startingStatus() control.Status {
 	return s
 }
 
-// brokerTrouble is that of a broker that was lost after the start. Calls meet it by the connection
+// brokerTrouble is that of brokers that were lost after the start. Calls meet it by the connection
 // itself, and readiness names it from there.
-func (d *Daemon) brokerTrouble() []health.Condition {
+func (d *Daemon) brokerTrouble() (all []health.Condition) {
 	if !d.ready.Load() {
 		return nil
 	}
-	conn := d.nats()
-	if conn == nil || conn.Err() == nil {
-		return nil
+	if conn := d.nats(); conn != nil && conn.Err() != nil {
+		all = append(all, brokerAway("calls fail, and no request arrives", conn.Err()))
 	}
-	return []health.Condition{brokerAway("calls fail, and no request arrives", conn.Err())}
+	if d.jetStream != nil && d.jetStream.Err() != nil {
+		c := brokerAway("durable requests wait, and their answers", d.jetStream.Err())
+		c.Subject = "jetstream"
+		all = append(all, c)
+	}
+	return all
 }

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -99,5 +100,31 @@ func TestProgressThatIsLost(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "the progress of a call is lost"); n != 1 || len(r.values) != 0 {
 		t.Errorf("%d lines and %d events:\n%s", n, len(r.values), log)
+	}
+}
+
+// A report of what a model used counts for its call alone. One that is none, or names no call of the
+// worker, is refused: the log says so once for a process, and of a call once for that.
+func TestModelUsage(t *testing.T) {
+	used := make(chan string, 8)
+	p, log := pool(t, "rogue", func(cfg *worker.Config) {
+		cfg.ModelUsage = func(inv *rpc.Invocation, u *rpc.ModelUsage) {
+			used <- fmt.Sprintf("%s: %s %d", inv.CorrelationID, u.Model, u.InputTokens)
+		}
+	})
+	for _, id := range []string{"c-1", "c-2"} {
+		if _, err := p.Handle(t.Context(), &rpc.Invocation{Capability: "model-usage", CorrelationID: id}); err != nil {
+			t.Fatal(err)
+		}
+		if len(used) != 1 || <-used != id+": m 7" {
+			t.Errorf("the usage of %s is lost, or that of others counted", id)
+		}
+	}
+	text := log.String()
+	if n := strings.Count(text, "a report of a model's usage is refused"); n != 3 {
+		t.Errorf("%d lines:\n%s", n, text)
+	}
+	if !strings.Contains(text, "its params are not {id, usage}") || !strings.Contains(text, "model of a model's usage is not 1 to 128") {
+		t.Errorf("the log does not say why:\n%s", text)
 	}
 }

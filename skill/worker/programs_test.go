@@ -270,6 +270,14 @@ func (w *rogue) invoke(l line) {
 		w.write(`{"jsonrpc":"2.0","method":"progress","params":{"id":%s,"value":{"done":1}}}`, l.ID)
 		w.write(`{"jsonrpc":"2.0","method":"of-the-future","params":[]}`)
 		w.answer(l.ID, 1)
+	case "model-usage":
+		usage := `"usage":{"provider":"p","model":"m","inputTokens":7}`
+		for _, params := range []string{`[]`, `{` + usage + `}`, `{"id":4711,` + usage + `}`} {
+			w.write(`{"jsonrpc":"2.0","method":"modelUsage","params":%s}`, params)
+		}
+		w.write(`{"jsonrpc":"2.0","method":"modelUsage","params":{"id":%s,"usage":{"provider":"p"}}}`, l.ID)
+		w.write(`{"jsonrpc":"2.0","method":"modelUsage","params":{"id":%s,%s}}`, l.ID, usage)
+		w.answer(l.ID, true)
 	case "progress-big":
 		value := strings.Repeat("x", 64<<10)
 		for range 3 {

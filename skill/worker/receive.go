@@ -150,7 +150,11 @@ func (in *instance) modelUsage(m *wire.Message) {
 	if c == nil { // of a cancelled one that still runs, the tokens count
 		if !in.strayUsage { // the log takes one line of a process
 			in.strayUsage = true
-			in.pool.log.Warn("a report of a model's usage is refused: the call that it names has ended, or was never this worker's")
+			why := "the call that it names has ended, or was never this worker's"
+			if err != nil {
+				why = "its params are not {id, usage}"
+			}
+			in.pool.log.Warn("a report of a model's usage is refused", "error", why)
 		}
 		return
 	}
