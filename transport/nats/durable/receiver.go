@@ -62,6 +62,7 @@ const (
 	pullTime    = 10 * time.Second
 	heartbeat   = time.Second
 	reopenPause = time.Second
+	lastPull    = 100 * time.Millisecond // how long a receiver that stops waits for the answer to its last pull request
 	maxReason   = 1 << 10 // bytes
 )
 
@@ -69,8 +70,10 @@ const (
 // broker has lost it.
 func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext) {
 	log := r.mailbox.opts.Logger
+	asked := false // a pull request may be at the broker
 	for messages != nil && r.reserve(ctx) {
 		message, err := messages.Next(jetstream.NextContext(ctx))
+		asked = err != nil
 		if err == nil {
 			r.serving.Go(func() {
 				defer func() { <-r.slots }()
@@ -91,7 +94,7 @@ func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext
 		}
 	}
 	if messages != nil {
-		r.leave(messages)
+		r.leave(messages, asked)
 	}
 }
 
@@ -117,24 +120,39 @@ func (r *receiver) reopen(ctx context.Context) jetstream.MessagesContext {
 	return nil
 }
 
-// leave gives back what the broker had sent already, so that another replica takes it
-// at once and not only after AckWait.
-func (r *receiver) leave(messages jetstream.MessagesContext) {
+// leave gives back what the broker sends to a pull request that was made already, so
+// that another replica takes it at once and not only after AckWait.
+//
+// A pull request cannot be taken back, and a delivery that meets the end of the
+// subscription counts for the broker, and so as an attempt. A queue that is busy answers
+// at once: so leave gives it a moment before it ends the subscription. What is left is
+// a queue that was empty until that very instant.
+func (r *receiver) leave(messages jetstream.MessagesContext, asked bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
 	defer cancel()
+	if asked {
+		if message, err := messages.Next(jetstream.NextMaxWait(lastPull)); err == nil {
+			r.giveBack(ctx, message)
+		}
+	}
 	messages.Drain()
 	for {
 		message, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			break
 		}
-		if d, held := newDelivery(r.mailbox, message, time.Now()); held > 0 {
-			_ = message.NakWithDelay(held) // not heard, it comes again after AckWait
-		} else {
-			_ = d.PutBack(ctx, 0) // as above, and then it has cost an attempt
-		}
+		r.giveBack(ctx, message)
 	}
 	messages.Stop()
+}
+
+// giveBack ends a delivery that nobody serves.
+func (r *receiver) giveBack(ctx context.Context, message jetstream.Msg) {
+	if d, held := newDelivery(r.mailbox, message, time.Now()); held > 0 {
+		_ = message.NakWithDelay(held) // not heard, it comes again after AckWait
+	} else {
+		_ = d.PutBack(ctx, 0) // as above, and then it has cost an attempt
+	}
 }
 
 // pause waits. It returns false when ctx ends first.
