@@ -125,7 +125,7 @@ func (c *Contract) placed(v strictyaml.Value) *Contract {
 		return nil
 	}
 	out := *c
-	out.at = v
+	out.at = v.Places()
 	return &out
 }
 

@@ -26,8 +26,8 @@ type Contract struct {
 	// Digest covers what the schema asserts; see the package comment.
 	Digest string
 
-	at    strictyaml.Value // the schema in its file
-	short bool             // the file has the short form, see DecodeAction
+	at    strictyaml.Places // of the schema in its file
+	short bool              // the file has the short form, see DecodeAction
 
 	// declared is the file's schema, where Source has more, and below where it stands there.
 	declared       []byte

@@ -192,39 +192,39 @@ func (d *decoder) contract(of *Capability, side string, v strictyaml.Value) *Con
 // of it, see [DecodeAction].
 func (d *decoder) compile(of *Capability, side string, v strictyaml.Value, source []byte, short bool) *Contract {
 	prefix := fmt.Sprintf("capability %q %s: ", of.Name, side)
-	c := &Contract{Source: source, at: v, short: short}
+	c := &Contract{Source: source, at: v.Places(), short: short}
 	if !d.opts.ValidateSchemas {
 		return c
 	}
 	compiled, err := schema.CompileWith(c.Source, of.CompileOptions())
 	if err != nil {
-		c.faultSchema(prefix, err)
+		c.faultSchema(v, prefix, err)
 		return nil
 	}
 	// The second opinion reads the compiled form, so it only sees schemas that
 	// package schema accepts.
 	if d.opts.SecondOpinion != nil {
-		c.faultBelow(prefix, d.opts.SecondOpinion(compiled))
+		c.faultBelow(v, prefix, d.opts.SecondOpinion(compiled))
 	}
 	c.Schema, c.Validator = compiled, compiled
 	return c
 }
 
 // faultSchema records the faults of a schema that does not compile, each at
-// its place in the file.
-func (c *Contract) faultSchema(prefix string, err error) {
+// its place in the file. v has the schema.
+func (c *Contract) faultSchema(v strictyaml.Value, prefix string, err error) {
 	var ce *schema.CompileError
 	if !errors.As(err, &ce) {
-		c.at.Fault(prefix+err.Error(), "")
+		v.Fault(prefix+err.Error(), "")
 		return
 	}
-	c.faultBelow(prefix, ce.Faults)
+	c.faultBelow(v, prefix, ce.Faults)
 }
 
-// faultBelow records faults with pointers that are relative to the schema.
-func (c *Contract) faultBelow(prefix string, faults []schema.Fault) {
+// faultBelow records faults with pointers that are relative to the schema, which v has.
+func (c *Contract) faultBelow(v strictyaml.Value, prefix string, faults []schema.Fault) {
 	for _, f := range faults {
-		c.at.FaultBelow(c.pointer(f.Pointer), prefix+f.Message, f.Hint)
+		v.FaultBelow(c.pointer(f.Pointer), prefix+f.Message, f.Hint)
 	}
 }
 

@@ -222,6 +222,9 @@ func (a *AgentFile) checkMCPServers() {
 			server, _ := a.MCPServer(s.MCP.Server)
 			s.MCP.PinWords = server.PinWords
 		}
+		if s.MCP != nil {
+			s.MCP.serverAt = strictyaml.Value{} // it holds the whole file
+		}
 	}
 }
 

@@ -16,13 +16,13 @@ type Capability struct {
 	// Position is where the entry stands. It is zero where there is no file.
 	Position strictyaml.Position
 
-	value strictyaml.Value // absent where there is no file
+	places *strictyaml.Places // nil where there is no file
 }
 
 // At returns the place that a JSON pointer into Config leads to.
 func (c *Capability) At(pointer string) strictyaml.Position {
-	if c.value.Present() {
-		return c.value.Locate(pointer)
+	if c.places != nil {
+		return c.places.Locate(pointer)
 	}
 	p := c.Position
 	p.Pointer += pointer
@@ -38,7 +38,8 @@ func Read(v strictyaml.Value) []Capability {
 			e.Value.Fault(fmt.Sprintf("the configuration of a capability is a mapping, not %s", kind), fmt.Sprintf("write %s: {} where there is nothing to say", e.Name))
 			continue
 		}
-		caps = append(caps, Capability{Key: e.Name, Config: e.Value.AppendJSON(nil), Position: e.Value.Position(), value: e.Value})
+		places := e.Value.Places()
+		caps = append(caps, Capability{Key: e.Name, Config: e.Value.AppendJSON(nil), Position: e.Value.Position(), places: &places})
 	}
 	return caps
 }

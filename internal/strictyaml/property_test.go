@@ -141,8 +141,12 @@ func TestBlockStyle(t *testing.T) {
 		if got := string(f.Root().AppendJSON(nil)); !sameJSON(got, value.json()) {
 			rt.Fatalf("got  %s\nwant %s\nfrom\n%s", got, value.json(), w.b.String())
 		}
+		places := f.Root().Places()
 		for pointer, want := range w.places {
 			p := f.Root().Locate(pointer)
+			if q := places.Locate(pointer); q != p {
+				rt.Fatalf("%q is at %+v, and its places say %+v, in\n%s", pointer, p, q, w.b.String())
+			}
 			if (place{p.Line, p.Column}) != want || p.Pointer != pointer {
 				rt.Fatalf("%q is at %d:%d, want %v, in\n%s", pointer, p.Line, p.Column, want, w.b.String())
 			}

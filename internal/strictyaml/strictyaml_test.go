@@ -261,10 +261,14 @@ func TestLocate(t *testing.T) {
 		{"/oneOf/7/x", "/top/schema/oneOf/7/x", 4, 5},
 		{"/nowhere", "/top/schema/nowhere", 2, 3},
 	} {
-		p := schema.Locate(c.pointer)
-		if p.Line != c.line || p.Column != c.column || p.Pointer != c.whole || p.File != "f.yaml" {
-			t.Errorf("%q leads to %+v, want %d:%d %s", c.pointer, p, c.line, c.column, c.whole)
+		for _, p := range []strictyaml.Position{schema.Locate(c.pointer), schema.Places().Locate(c.pointer)} {
+			if p.Line != c.line || p.Column != c.column || p.Pointer != c.whole || p.File != "f.yaml" {
+				t.Errorf("%q leads to %+v, want %d:%d %s", c.pointer, p, c.line, c.column, c.whole)
+			}
 		}
+	}
+	if p := (strictyaml.Places{}).Locate("/x"); p != (strictyaml.Position{Pointer: "/x"}) {
+		t.Errorf("in no file it is at %+v", p)
 	}
 }
 

@@ -248,14 +248,14 @@ func (v Value) memberAt(i int) Value {
 
 // Locate returns the place that a JSON pointer relative to the value leads to,
 // or that of the deepest value on the way if the rest does not exist.
-// The result's Pointer is the whole pointer, from the root of the file.
+// The result's Pointer is the whole pointer, from the root of the file. [Places] answer the same.
 func (v Value) Locate(pointer string) Position {
 	at := v
 	// Each token follows a slash; a slash inside a token is written ~1.
 	for rest, more := strings.CutPrefix(pointer, "/"); more && at.node != nil; {
 		var token string
 		token, rest, more = strings.Cut(rest, "/")
-		next := at.child(strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
+		next := at.child(unescape(token))
 		if next.node == nil {
 			break
 		}
