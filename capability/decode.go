@@ -196,17 +196,25 @@ func (d *decoder) compile(of *Capability, side string, v strictyaml.Value, sourc
 	if !d.opts.ValidateSchemas {
 		return c
 	}
-	compiled, err := schema.CompileWith(c.Source, of.CompileOptions())
+	opts := of.CompileOptions()
+	if d.opts.Schemas.share(c, opts) {
+		return c
+	}
+	compiled, err := schema.CompileWith(c.Source, opts)
 	if err != nil {
 		c.faultSchema(v, prefix, err)
 		return nil
 	}
+	c.Schema, c.Validator = compiled, compiled
 	// The second opinion reads the compiled form, so it only sees schemas that
 	// package schema accepts.
 	if d.opts.SecondOpinion != nil {
-		c.faultBelow(v, prefix, d.opts.SecondOpinion(compiled))
+		if faults := d.opts.SecondOpinion(compiled); len(faults) > 0 {
+			c.faultBelow(v, prefix, faults)
+			return c
+		}
 	}
-	c.Schema, c.Validator = compiled, compiled
+	d.opts.Schemas.accept(c, opts)
 	return c
 }
 

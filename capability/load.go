@@ -24,6 +24,9 @@ type LoadOptions struct {
 	// SecondOpinion reviews each schema after it has compiled, if
 	// ValidateSchemas is set. Nil leaves the judgement to package schema alone.
 	SecondOpinion SecondOpinion
+	// Schemas get the schemas that the load compiles, and it takes those that they have. Nil
+	// compiles each schema anew.
+	Schemas *Schemas
 }
 
 // A MissingError reports that there is no file. It matches [fs.ErrNotExist].

@@ -12,6 +12,7 @@ import (
 func (l *loader) capabilityOptions(path string, agent envelope.Address) capability.LoadOptions {
 	return capability.LoadOptions{
 		ValidateSchemas: !l.opts.InspectOnly, Agent: agent, Name: l.name(path), SecondOpinion: l.opts.SecondOpinion,
+		Schemas: l.schemas,
 	}
 }
 

@@ -104,7 +104,7 @@ func load(p paths, opts LoadOptions, before *cache) (*Fleet, error) {
 	l := &loader{
 		paths: p, opts: opts, before: before, now: newCache(),
 		peers: make(map[string]peerList), views: make(map[view]peerList),
-		pins: make(map[pin]*capability.Document),
+		pins: make(map[pin]*capability.Document), schemas: capability.NewSchemas(),
 	}
 	root := p.shown
 	file, err := strictyaml.ReadFile(filepath.Join(p.root, ManifestName), p.name(filepath.Join(p.root, ManifestName)))
@@ -149,6 +149,8 @@ type loader struct {
 	peers  map[string]peerList          // by absolute path; empty if it failed
 	views  map[view]peerList            // peers, under another engine than the first
 	pins   map[pin]*capability.Document // nil if it failed
+	// schemas are those of all files. A load that takes a document again does not add its.
+	schemas *capability.Schemas
 }
 
 // failed records an error, if there is one, so that the load can go on and
