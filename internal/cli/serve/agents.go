@@ -9,10 +9,12 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/gcpace"
 	"github.com/agentd/agentd/transport/nats"
 )
 
-// Config loads the fleet and returns the configuration to run its agents with.
+// Config loads the fleet and returns the configuration to run its agents with. It prepares this
+// process for them.
 func Config(env *cli.Env) (daemon.Config, error) {
 	log, err := env.Logger()
 	if err != nil {
@@ -31,6 +33,9 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	// Before the agents start, which would collect garbage meanwhile, and not before the load,
+	// which leaves a lot of it in a large fleet.
+	gcpace.Relax(env.Getenv)
 	paths, err := env.Paths(f)
 	if err != nil {
 		return daemon.Config{}, err

@@ -15,7 +15,6 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/watch"
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/internal/gcpace"
 	"github.com/agentd/agentd/internal/sdnotify"
 )
 
@@ -68,10 +67,7 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	}
 	s.ready()
 	notify(out, systemd, sdnotify.Ready)
-	helpers.Go(func() {
-		gcpace.Relax(out.env.Getenv)
-		releaseMemory()
-	})
+	helpers.Go(releaseMemory)
 	// Watch returns at once when the unit has no watchdog.
 	helpers.Go(func() { systemd.Watch(ctx, func() bool { return alive(ctx, agents) }) })
 	for _, d := range agents {
