@@ -106,6 +106,7 @@ type Client struct {
 	topics     replyTopics
 	replies    replies
 	stale      atomic.Uint64
+	lines      policy.Sampler // which ignored replies get a line in the log
 	silences   silences
 	followed   followed
 	resends    *resends
@@ -141,6 +142,7 @@ func New(cfg Config) (*Client, error) {
 		pending: newPendingTable(cfg.Limits.MaxPending), detached: newDetachedCalls(cfg.Limits.MaxPending), verifier: check.NewVerifier(rpc.RoleCaller, cfg.Identity, cfg.Records),
 		resends: newResends(),
 	}
+	c.lines.PerSecond = linesPerSecond
 	c.SetLimits(cfg.Limits)
 	err := c.openInboxes()
 	// Also after an error: handlers of the inboxes that are open wait for it, and

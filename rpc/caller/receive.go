@@ -3,6 +3,7 @@ package caller
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
@@ -129,9 +130,22 @@ func (c *Client) dropUnproven(call binding, reply *envelope.Envelope, why error)
 	}
 }
 
+// linesPerSecond bounds the lines about replies that are ignored. Whoever may publish to the
+// reply inbox can cause them, and the transport's goroutine writes them.
+const linesPerSecond = 100
+
 // ignore counts and logs a message that completes no call, with what is known about
-// the call that waits on its topic. It never logs a payload.
+// the call that waits on its topic. It never logs a payload. In a flood not every message
+// has a line; the next line says how many have none.
 func (c *Client) ignore(why string, about ...any) {
 	c.stale.Add(1)
-	c.cfg.Logger.Warn("reply ignored", append(about, "reason", why)...)
+	take, unlogged := c.lines.Take(time.Now())
+	if !take {
+		return
+	}
+	about = append(about, "reason", why)
+	if unlogged > 0 {
+		about = append(about, "unlogged", unlogged)
+	}
+	c.cfg.Logger.Warn("reply ignored", about...)
 }

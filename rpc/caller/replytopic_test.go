@@ -1,6 +1,7 @@
 package caller_test
 
 import (
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/rpc/internal/rpctest"
+	"github.com/agentd/agentd/transport"
 )
 
 // A broker that knows a reply topic already has less work with the answer.
@@ -84,6 +86,45 @@ func TestAnswerToTheCallBeforeIsStale(t *testing.T) {
 		synctest.Wait()
 		if n := w.Client.Stale() - stale; n != 1 {
 			t.Errorf("%d stale replies, want that to the call before", n)
+		}
+	})
+}
+
+// The proven answer to a call, published again on the same topic, neither answers the next call
+// there nor ends it: the proof covers the call that it is of.
+func TestProvenAnswerToTheCallBeforeIsStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both, kept := rpctest.Proven(t)
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), both)
+		w.StopInbox(t)
+		keys, topics := rpctest.Keyring(t, rpctest.Reviewer, rpctest.Concierge), make(chan string, 2)
+		var before *envelope.Envelope
+		if _, err := w.CalleeConn.Subscribe(rpctest.Topic, "", func(m transport.Message) {
+			topics <- m.Reply
+			request, err := envelope.Decode(m.Data)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			answer := rpctest.Reply(request)
+			if before != nil {
+				w.PublishSigned(t, m.Reply, before, keys)
+			} else {
+				answer.Payload = json.RawMessage(`{"ok":true,"data":{"verdict":"comment"}}`)
+			}
+			w.PublishSigned(t, m.Reply, answer, keys)
+			before = answer
+		}); err != nil {
+			t.Fatal(err)
+		}
+		rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
+		res := w.Call(t, rpctest.Request())
+		rpctest.WantStatus(t, res, rpc.StatusOK, 0)
+		if string(res.Response) != rpctest.ValidAnswer {
+			t.Errorf("the answer to the call before counted: %s", res.Response)
+		}
+		if first, second := <-topics, <-topics; first != second || w.Client.Stale() != 1 || kept.Proofs() != "" {
+			t.Errorf("the topics %s and %s, %d stale replies, and the refusals %q", first, second, w.Client.Stale(), kept.Proofs())
 		}
 	})
 }
