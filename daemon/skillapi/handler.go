@@ -20,7 +20,8 @@ const HeaderCall = "Agentd-Call"
 // CodeNotAnOperator is the code for requests that only an operator may make.
 const CodeNotAnOperator = "not-an-operator"
 
-// afterEnd is how long a skill may take to read a response when its call has ended.
+// afterEnd is how long a skill may take to read a response when its call has ended, and for the
+// rest of its request when that has been answered.
 const afterEnd = 5 * time.Second
 
 // ServeHTTP implements [http.Handler]. What it refuses it refuses before it has read a
@@ -35,8 +36,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, endedText)
 		return
 	}
-	admit(r.Context())
 	out := http.NewResponseController(w)
+	defer func() { // package http goes on to read what is left of the body, and to write the rest
+		last := time.Now().Add(afterEnd)
+		_ = errors.Join(out.SetReadDeadline(last), out.SetWriteDeadline(last)) // as below
+	}()
 	defer c.atEnd(func() {
 		// What is still being read is not for this call any more; what is being written
 		// must not wait for ever on a process that has outlived the call.
@@ -46,15 +50,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, isResult := strings.CutPrefix(r.URL.Path, "/v1/results/")
 	switch {
 	case r.Method == http.MethodPost && r.URL.Path == "/v1/request":
-		limited(w, c.requests, func() { s.request(w, r, c) })
+		limited(w, r, c.requests, func() { s.request(w, r, c) })
 	case r.Method == http.MethodGet && isResult && id != "":
-		limited(w, c.requests, func() { s.await(w, r, c, id) })
+		limited(w, r, c.requests, func() { s.await(w, r, c, id) })
 	case r.URL.Path == "/mcp" && s.cfg.Tools != nil:
-		limited(w, c.requests, func() { s.tools(w, r, c) })
+		limited(w, r, c.requests, func() { s.tools(w, r, c) })
 	case r.Method == http.MethodPost && r.URL.Path == "/v1/agent/progress":
-		limited(w, c.progress, func() { progress(w, r, c) })
+		limited(w, r, c.progress, func() { progress(w, r, c) })
 	case r.Method == http.MethodPost && r.URL.Path == "/v1/agent/model-usage" && s.cfg.ModelUsage != nil:
-		limited(w, c.progress, func() { s.modelUsage(w, r, c) })
+		limited(w, r, c.progress, func() { s.modelUsage(w, r, c) })
 	default:
 		s.misuse(c, r)
 		callapi.WriteFault(w, http.StatusForbidden, CodeNotAnOperator, fmt.Sprintf(
@@ -90,11 +94,13 @@ func (s *Server) foreignOrigin(r *http.Request) string {
 	return ""
 }
 
-// limited calls serve unless too many requests of its kind are in progress.
-func limited(w http.ResponseWriter, slots chan struct{}, serve func()) {
+// limited calls serve unless too many requests of its kind are in progress. Only a connection
+// with such a request is none of a stranger's: a skill with a token could open any number.
+func limited(w http.ResponseWriter, r *http.Request, slots chan struct{}, serve func()) {
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
+		defer admit(r.Context())()
 		serve()
 	default:
 		callapi.WriteFault(w, http.StatusTooManyRequests, rpc.CodeBusy.String(), fmt.Sprintf(

@@ -7,11 +7,12 @@ import (
 	"sync"
 )
 
-// maxStrangers bounds the connections that have not named a running call.
+// maxStrangers bounds the connections without a request of a running call.
 const maxStrangers = 256
 
-// strangers are the connections that have not named a running call. Skills are among
-// them for the moment between connecting and the end of their request's header.
+// strangers are the connections without a request of a running call. Skills are among
+// them for the moment between connecting and the end of their request's header, and for that
+// between the answer and the end of the connection.
 type strangers struct {
 	mu     sync.Mutex
 	all    list.List // of *conn, the oldest first; guarded by mu
@@ -24,6 +25,7 @@ type conn struct {
 	strangers *strangers
 	user      int           // of the other end, or unknownUser
 	place     *list.Element // nil when it is no stranger; guarded by strangers.mu
+	ended     bool          // guarded by strangers.mu
 }
 
 // add registers a new connection, and cuts the oldest if there are too many. A skill's
@@ -31,13 +33,9 @@ type conn struct {
 func (s *strangers) add(tcp *net.TCPConn, user int) *conn {
 	c := &conn{TCPConn: tcp, strangers: s, user: user}
 	s.mu.Lock()
-	c.place = s.all.PushBack(c)
-	var cut *conn
-	switch {
-	case s.closed:
+	cut := s.push(c)
+	if s.closed {
 		cut = c
-	case s.all.Len() > maxStrangers:
-		cut, _ = s.all.Front().Value.(*conn)
 	}
 	s.mu.Unlock()
 	if cut != nil {
@@ -46,10 +44,47 @@ func (s *strangers) add(tcp *net.TCPConn, user int) *conn {
 	return c
 }
 
-// leave takes a connection off the list: it has named a running call, or is closed.
+// push puts a connection behind all others, and returns the oldest if there are too many.
+// The caller holds mu.
+func (s *strangers) push(c *conn) (tooMany *conn) {
+	c.place = s.all.PushBack(c)
+	if s.all.Len() > maxStrangers {
+		tooMany, _ = s.all.Front().Value.(*conn)
+	}
+	return tooMany
+}
+
+// rejoin puts a connection on the list whose request has been answered. At the end of the
+// server it stays off it: the answer is still on its way.
+func (s *strangers) rejoin(c *conn) {
+	s.mu.Lock()
+	var cut *conn
+	if !s.closed && !c.ended && c.place == nil {
+		cut = s.push(c)
+	}
+	s.mu.Unlock()
+	if cut != nil {
+		_ = cut.Close()
+	}
+}
+
+// leave takes a connection off the list: it has a request of a running call.
 func (s *strangers) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.drop(c)
+}
+
+// end takes a connection off the list that is closed.
+func (s *strangers) end(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.ended = true
+	s.drop(c)
+}
+
+// drop takes a connection off the list. The caller holds mu.
+func (s *strangers) drop(c *conn) {
 	if c.place != nil {
 		s.all.Remove(c.place)
 		c.place = nil
@@ -74,7 +109,7 @@ func (s *strangers) cut() {
 
 // Close implements [net.Conn].
 func (c *conn) Close() error {
-	c.strangers.leave(c)
+	c.strangers.end(c)
 	return c.TCPConn.Close()
 }
 
@@ -127,9 +162,13 @@ func mayName(ctx context.Context, running *call) bool {
 	return !ok || c.user == unknownUser || c.user == running.user
 }
 
-// admit notes that a request's connection has named a running call.
-func admit(ctx context.Context) {
-	if c, ok := ctx.Value(connKey{}).(*conn); ok {
-		c.strangers.leave(c)
+// admit notes that a request of a running call has begun on its connection, until answered is
+// called.
+func admit(ctx context.Context) (answered func()) {
+	c, ok := ctx.Value(connKey{}).(*conn)
+	if !ok {
+		return func() {}
 	}
+	c.strangers.leave(c)
+	return func() { c.strangers.rejoin(c) }
 }

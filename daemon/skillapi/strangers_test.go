@@ -3,6 +3,7 @@ package skillapi_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -73,6 +74,41 @@ func TestStrangersKeepNoSkillOut(t *testing.T) {
 	}
 	if got := send(t, "POST", s.URL()+"/v1/request", call, withToken(token)); got.status != http.StatusOK {
 		t.Fatalf("status %d: %s", got.status, got.body)
+	}
+}
+
+// Whoever has a token holds no more connections with it than there may be strangers, but for those
+// whose requests are served: what is refused, or answered, does not wait for the rest of its body.
+func TestAnsweredRequestsHoldFewConnections(t *testing.T) {
+	t.Parallel()
+	const most = 256
+	for name, asks := range map[string]string{"refused": "/v1/agent/status", "answered": "/v1/results/c-1?timeoutMs=1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := serve(t, nil, func(context.Context, string) *rpc.Result { return &rpc.Result{} })
+			token := running(t, s, &rpc.Invocation{})
+			ask := func() (net.Conn, *bufio.Reader) {
+				conn := dial(t, s)
+				if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAgentd-Call: %s\r\nContent-Length: 10\r\n\r\n", asks, s.Addr(), token); err != nil {
+					t.Fatal(err)
+				}
+				in := bufio.NewReader(conn)
+				if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 ") {
+					t.Fatalf("%q, %v", line, err)
+				}
+				return conn, in
+			}
+			first, rest := ask()
+			for range most {
+				ask()
+			}
+			if err := first.SetReadDeadline(time.Now().Add(patience / 2)); err != nil { // half of what a body may take
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, rest); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("the first connection is still open")
+			}
+		})
 	}
 }
 
