@@ -200,6 +200,14 @@ func TestClientsAttacked(t *testing.T) {
 		strings.Contains(text, batchToken) {
 		t.Errorf("the log has\n%s", text)
 	}
+	const misused, most = "asks for what only an operator may", 5
+	begun, before := time.Now(), strings.Count(log.String(), misused)
+	for range 100 {
+		clientAsks(t, d, "GET", "/v1/approvals", batchToken, "")
+	}
+	if n, may := strings.Count(log.String(), misused)-before, most*(int(time.Since(begun).Seconds())+1); n > may {
+		t.Errorf("100 requests have %d lines in the log, and %d are enough", n, may)
+	}
 
 	// What never ends is cut off, and keeps nobody else from being served.
 	for name, send := range map[string]func(net.Conn) error{
@@ -219,6 +227,14 @@ func TestClientsAttacked(t *testing.T) {
 			for part := []byte("10000\r\n" + strings.Repeat(" ", 64<<10) + "\r\n"); err == nil; {
 				_, err = c.Write(part)
 			}
+			return err
+		},
+		"a body of a stranger that never comes": func(c net.Conn) error {
+			_, err := io.WriteString(c, "POST /v1/request HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n")
+			return err
+		},
+		"a body of a client that never comes": func(c net.Conn) error {
+			_, err := fmt.Fprintf(c, "POST /v1/approvals/x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: 10\r\n\r\n", batchToken)
 			return err
 		},
 	} {

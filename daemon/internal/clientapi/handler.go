@@ -27,7 +27,12 @@ const headerCall = "Agentd-Call"
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := s.current.Load()
 	w = hurried{w}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // that of the response before
+	out := http.NewResponseController(w)
+	_ = out.SetWriteDeadline(time.Time{}) // that of the response before
+	if r.Body != http.NoBody {
+		// It bounds the body, read or not: package http reads what a handler has left.
+		_ = out.SetReadDeadline(time.Now().Add(bodyTimeout))
+	}
 	w.Header().Set("Cache-Control", "no-store")
 	client, no := now.gate.Admit(r)
 	if no != nil {
@@ -52,14 +57,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && isResult && id != "" && !strings.Contains(id, "/"):
 		s.counted(w, client, func() { s.await(w, r, client, id) })
 	default:
-		s.log.Warn("a client of the control API asks for what only an operator may", "client", client, "asked", fmt.Sprintf("%s %.200q", r.Method, r.URL.Path))
+		s.misuse(client, r)
 		s.refuse(w, http.StatusForbidden, CodeNotAnOperator, fmt.Sprintf(
 			"a client may not ask for %s %.200q: it may POST to /v1/request, and GET /v1/results/<correlation id>; everything else is an operator's, at the agent's Unix socket", r.Method, r.URL.Path))
 	}
 }
 
-// refuse responds without having read a body, which may be of any length: the connection ends.
+// refuse responds without having read a body, which may be of any length and never come: the
+// connection ends.
 func (s *Server) refuse(w http.ResponseWriter, status int, code, message string) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusedTimeout)) // as in ServeHTTP
 	w.Header().Set("Connection", "close")
 	callapi.WriteFault(w, status, code, message)
 }
@@ -69,6 +76,14 @@ func (s *Server) refuse(w http.ResponseWriter, status int, code, message string)
 func (s *Server) stranger(why string) {
 	if n := s.refused.Add(1); n&(n-1) == 0 {
 		s.log.Warn("a request to the control API is refused: it is no client's", "reason", why, "times", n)
+	}
+}
+
+// misuse logs that a client asks for what only an operator may. In a flood not every request has a
+// line; the next line says how many have none.
+func (s *Server) misuse(client string, r *http.Request) {
+	if take, unlogged := s.misuses.Take(time.Now()); take {
+		s.log.Warn("a client of the control API asks for what only an operator may", "client", client, "asked", fmt.Sprintf("%s %.200q", r.Method, r.URL.Path), "unlogged", unlogged)
 	}
 }
 
@@ -86,13 +101,11 @@ func (s *Server) counted(w http.ResponseWriter, client string, serve func()) {
 
 // request makes a call.
 func (s *Server) request(w http.ResponseWriter, r *http.Request, client string, most int64) {
-	out := http.NewResponseController(w)
-	_ = out.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection that has no deadlines has other bounds
 	request, ok := callapi.ReadRequest(w, r, most)
 	if !ok {
 		return
 	}
-	_ = out.SetReadDeadline(time.Time{}) // the call may take as long as it may
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the call may take as long as it may
 	if err := s.agent.Permit(r.Context(), client, &request.Request); err != nil {
 		notMade(w, err)
 		return

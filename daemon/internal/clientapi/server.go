@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentd/agentd/daemon/internal/httplisten"
 	"github.com/agentd/agentd/mcpbridge/mcphttp"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -22,9 +23,12 @@ const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	bodyTimeout    = 30 * time.Second
+	refusedTimeout = time.Second // for the rest of the body of a refused request
 	writeTimeout   = 30 * time.Second
 	// MaxConnections bounds the connections that are open. Further ones are closed at once.
 	MaxConnections = 1024
+	// linesPerSecond bounds the lines about requests for what is an operator's.
+	linesPerSecond = 5
 )
 
 // An Agent makes the calls of clients.
@@ -62,7 +66,8 @@ type Server struct {
 	listener net.Listener
 	http     *httplisten.Server
 	current  atomic.Pointer[setting]
-	refused  atomic.Int64 // requests that were not let in
+	refused  atomic.Int64   // requests that were not let in
+	misuses  policy.Sampler // which requests for what is an operator's get a line in the log
 }
 
 // A setting is what is in force of [Settings].
@@ -94,6 +99,7 @@ func Listen(ctx context.Context, address string, agent Agent, settings Settings,
 		return nil, errors.Join(fmt.Errorf("control: %w", err), listener.Close())
 	}
 	s := &Server{agent: agent, log: log, listener: listener}
+	s.misuses.PerSecond = linesPerSecond
 	s.current.Store(first)
 	s.http = httplisten.Serve(listener, &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
