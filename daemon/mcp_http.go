@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/internal/httplisten"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/secretref"
 	"github.com/agentd/agentd/mcpbridge"
@@ -33,8 +34,7 @@ type mcpServer struct {
 	face     *mcpFace
 	listen   string // as it was asked for
 	listener net.Listener
-	http     *http.Server
-	done     chan error // receives the error of Serve
+	http     *httplisten.Server
 
 	// auth returns who is let in by the files, and style how tools are shown. Both follow
 	// reloads.
@@ -44,6 +44,10 @@ type mcpServer struct {
 	current atomic.Pointer[mcpEndpoint]
 	opened  mcphttp.Auth // who was let in when it was opened
 }
+
+// maxMCPConnections bounds the connections to a server that are open: HTTP/1.1 takes one for each
+// call and each stream. Further ones are closed at once.
+const maxMCPConnections = 2048
 
 // An mcpEndpoint is what a reload may change about a server.
 type mcpEndpoint struct {
@@ -109,28 +113,10 @@ func (s *mcpServer) open(ctx context.Context, v mcpView) error {
 		return errors.Join(fmt.Errorf("mcp: %w", err), listener.Close(), e.handler.Close(ctx))
 	}
 	s.current.Store(e)
-	s.listener, s.done = listener, make(chan error, 1)
-	s.http = mcphttp.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().handler.ServeHTTP(w, r) }), s.face.d.log)
-	go func() { s.done <- s.http.Serve(mcpListener{listener, s}) }() // close receives the error
+	s.listener = listener
+	server := mcphttp.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().handler.ServeHTTP(w, r) }), s.face.d.log)
+	s.http = httplisten.Serve(listener, server, httplisten.Limits{Connections: maxMCPConnections}, e.cert)
 	return nil
-}
-
-// An mcpListener speaks TLS if the endpoint has a certificate when a connection comes.
-type mcpListener struct {
-	net.Listener
-	server *mcpServer
-}
-
-// Accept implements [net.Listener].
-func (l mcpListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	if cert := l.server.current.Load().cert; cert != nil {
-		return tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}), nil
-	}
-	return conn, nil
 }
 
 // url is where clients find the server.
@@ -157,13 +143,19 @@ func (s *mcpServer) reload(v mcpView) (use, abandon func(), err error) {
 		before := s.current.Load()
 		if reflect.DeepEqual(before.config, next.config) && before.handler.SetAuth(auth) == nil {
 			// The sessions of clients whose tokens are as they were go on.
-			s.current.Store(&mcpEndpoint{handler: before.handler, cert: next.cert, config: next.config})
+			s.put(&mcpEndpoint{handler: before.handler, cert: next.cert, config: next.config})
 			abandon()
 			return
 		}
-		s.current.Store(next)
+		s.put(next)
 		s.face.retire(before.handler, before.handler, auth)
 	}, abandon, nil
+}
+
+// put puts an endpoint in force.
+func (s *mcpServer) put(e *mcpEndpoint) {
+	s.current.Store(e)
+	s.http.Use(e.cert)
 }
 
 // A closer is a server, or an endpoint of one.
@@ -195,7 +187,7 @@ func (f *mcpFace) retire(c closer, endpoint *mcphttp.Handler, now mcphttp.Auth) 
 		ctx, cancel := context.WithTimeout(f.ctx, rpc.MaxTimeout)
 		defer cancel()
 		if s, ok := c.(*mcpServer); ok {
-			_ = s.listener.Close() // whoever connects comes to the other one; Close reports what matters
+			_ = s.http.StopAccepting() // whoever connects comes to the other one; Close reports what matters
 		}
 		endpoint.Finish(ctx)
 		f.shut(c)
@@ -208,14 +200,8 @@ func (f *mcpFace) retire(c closer, endpoint *mcphttp.Handler, now mcphttp.Auth) 
 // Close ends all sessions and calls, and stops listening.
 func (s *mcpServer) Close(ctx context.Context) error {
 	err := s.current.Load().handler.Close(ctx) // first: Shutdown waits for streams
-	// retire has closed the listener already.
-	if serr := s.http.Shutdown(ctx); serr != nil && !errors.Is(serr, net.ErrClosed) {
-		err = errors.Join(err, serr, s.http.Close())
-	}
-	if serr := <-s.done; !errors.Is(serr, http.ErrServerClosed) && !errors.Is(serr, net.ErrClosed) {
-		err = errors.Join(err, serr)
-	}
-	return err
+	cut, serr := s.http.Shutdown(ctx)
+	return errors.Join(err, cut, serr)
 }
 
 // fileAuth is who is let in by the files alone.

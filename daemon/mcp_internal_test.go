@@ -2,13 +2,17 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
+	"net/http"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/mcpbridge/mcphttp"
 )
 
@@ -63,4 +67,45 @@ func TestNoMCPServerAfterTheStop(t *testing.T) {
 			t.Errorf("%s takes connections", name)
 		}
 	}
+}
+
+// Strangers do not use up the descriptors of the process by connections to a server for MCP clients.
+func TestMCPConnectionsAreBounded(t *testing.T) {
+	f := newMCPFace(&Daemon{log: slog.New(slog.DiscardHandler)})
+	s := f.permanent("127.0.0.1:0")
+	s.auth = func(mcpView) (mcphttp.Auth, error) { return mcphttp.Auth{Anonymous: "anyone"}, nil }
+	if err := s.open(t.Context(), mcpView{fleet: &fleet.Fleet{}, member: &fleet.Member{Agent: &fleet.AgentFile{}}}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(s.Close(t.Context()), f.close(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", s.listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	var all []net.Conn
+	for range maxMCPConnections {
+		all = append(all, dial())
+	}
+	last := dial()
+	_ = last.SetReadDeadline(time.Now().Add(5 * time.Second)) // half of what a header may take
+	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one connection more than there may be: %v", err)
+	}
+	for _, conn := range append(all, last) {
+		_ = conn.Close()
+	}
+	eventually.Holds(t, "a client is served again", func() bool {
+		resp, err := http.Get(s.url())
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err == nil
+	})
 }

@@ -51,6 +51,9 @@ func (s *Server) URL() string {
 	return scheme + "://" + s.on.Addr().String()
 }
 
+// StopAccepting takes no more connections. Those that are open go on until [Server.Shutdown].
+func (s *Server) StopAccepting() error { return s.on.Close() }
+
 // Shutdown takes no more requests, waits for those in progress until ctx ends, and cuts them off
 // then: cut says why. err is a fault of the listener before that. It may be called again.
 func (s *Server) Shutdown(ctx context.Context) (cut, err error) {
@@ -58,7 +61,7 @@ func (s *Server) Shutdown(ctx context.Context) (cut, err error) {
 		err = s.http.Close()
 	}
 	<-s.done
-	if !errors.Is(s.served, http.ErrServerClosed) {
+	if !errors.Is(s.served, http.ErrServerClosed) && !errors.Is(s.served, net.ErrClosed) { // nobody else closes the listener
 		err = errors.Join(err, s.served)
 	}
 	return cut, err
@@ -67,13 +70,21 @@ func (s *Server) Shutdown(ctx context.Context) (cut, err error) {
 // A listener bounds the connections, and speaks TLS if there is a certificate when one comes.
 type listener struct {
 	net.Listener
-	limits Limits
+	limits  Limits
+	closing sync.Once
+	closed  error // what Close has returned; set by closing
 
 	mu    sync.Mutex
 	cert  *tls.Certificate   // guarded by mu, as are all below
 	all   int                // connections
 	open  map[netip.Addr]int // by where they come from
 	plain map[net.Conn]bool  // those without TLS, and whether they have a request
+}
+
+// Close implements [net.Listener]. It may be called again.
+func (l *listener) Close() error {
+	l.closing.Do(func() { l.closed = l.Listener.Close() })
+	return l.closed
 }
 
 func (l *listener) certificate() *tls.Certificate {

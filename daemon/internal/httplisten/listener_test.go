@@ -178,3 +178,26 @@ func TestClosedConnectionsFreeTheirPlace(t *testing.T) {
 		c.ended(t)
 	}
 }
+
+// A server that takes no more connections serves those that are open until it ends.
+func TestStopAccepting(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "answer") })
+	c := dial(t, s)
+	c.ask(t)
+	c.answer(t)
+	for range 2 { // the second time it has nothing to do
+		if err := s.StopAccepting(); err != nil {
+			t.Error(err)
+		}
+	}
+	if conn, err := net.Dial("tcp", s.on.Addr().String()); err == nil {
+		conn.Close()
+		t.Error("a connection is taken")
+	}
+	c.ask(t)
+	c.answer(t)
+	if cut, err := s.Shutdown(t.Context()); cut != nil || err != nil {
+		t.Error(cut, err)
+	}
+}
