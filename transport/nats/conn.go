@@ -38,8 +38,12 @@ type Conn struct {
 	// would wait for a reconnection instead of failing at once.
 	connected   atomic.Bool
 	maxPayload  atomic.Int64
-	probeDenied atomic.Bool // the server forbids the probes of Listening
+	probeDenied atomic.Bool              // the server forbids the probes of Listening
+	lossCause   atomic.Pointer[TLSError] // why the last attempt to reconnect has failed; see watchLoss
 	reconnects  atomic.Uint64
+
+	tlsError func(error) error // see resolved
+	watching sync.WaitGroup    // of watchLoss; added to with mu, while not closed
 
 	mu     sync.Mutex
 	closed bool                       // guarded by mu
@@ -58,11 +62,15 @@ var (
 // Options.ConnectTimeout each or before ctx ends; a connection that breaks later is
 // re-established in the background. Errors are [*transport.Error] with the codes
 // Disconnected, Denied (the server rejects the credentials) and Failed (the options
-// are wrong).
+// are wrong). With Disconnected, a [*TLSError] means that a server is there and that TLS
+// fails. Files are read at each call, and those of certificates at each reconnection.
 func Connect(ctx context.Context, opts Options) (*Conn, error) {
 	r, err := opts.resolve()
 	if err != nil {
 		return nil, &transport.Error{Code: transport.Failed, Op: "connect", Cause: err}
+	}
+	if err := r.checkCertificates(); err != nil {
+		return nil, &transport.Error{Code: transport.Disconnected, Op: "connect", Topic: r.redactedServers(), Cause: &TLSError{err}}
 	}
 	timeout := r.ConnectTimeout
 	if deadline, ok := ctx.Deadline(); ok {
@@ -72,7 +80,7 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 		return nil, &transport.Error{Code: transport.Failed, Op: "connect", Cause: context.Cause(ctx)}
 	}
 	c := &Conn{
-		log: r.Logger, jsPrefix: r.JetStreamPrefix, maxPending: r.MaxPending, maxPendingBytes: r.MaxPendingBytes, roundTrip: r.ConnectTimeout,
+		log: r.Logger, jsPrefix: r.JetStreamPrefix, maxPending: r.MaxPending, maxPendingBytes: r.MaxPendingBytes, roundTrip: r.ConnectTimeout, tlsError: r.tlsError,
 		ended: make(chan struct{}), again: make(chan struct{}), subs: map[*subscription]struct{}{},
 	}
 	back := newRoute(r.ReconnectWait)
@@ -81,7 +89,7 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 		natsgo.ErrorHandler(c.asyncError), natsgo.ClosedHandler(c.closedHandler))
 	c.nc, err = natsgo.Connect(strings.Join(r.Servers, ","), options...)
 	if err != nil {
-		return nil, &transport.Error{Code: connectCode(err), Op: "connect", Topic: r.redactedServers(), Cause: err}
+		return nil, &transport.Error{Code: connectCode(err), Op: "connect", Topic: r.redactedServers(), Cause: r.tlsError(err)}
 	}
 	back.begin(c.nc.ConnectedUrl())
 	c.maxPayload.Store(c.nc.MaxPayload())
@@ -133,7 +141,11 @@ func (c *Conn) Err() error {
 	case c.isClosed():
 		return &transport.Error{Code: transport.Closed, Op: "connection"}
 	case !c.connected.Load():
-		return &transport.Error{Code: transport.Disconnected, Op: "connection", Cause: natsgo.ErrConnectionReconnecting}
+		cause := natsgo.ErrConnectionReconnecting
+		if why := c.lossCause.Load(); why != nil {
+			cause = why
+		}
+		return &transport.Error{Code: transport.Disconnected, Op: "connection", Cause: cause}
 	}
 	return nil
 }
@@ -245,6 +257,7 @@ func (c *Conn) Close() error {
 		_ = s.Close() // never fails
 	}
 	<-c.ended // no callback of nats.go runs after Close has returned
+	c.watching.Wait()
 	return nil
 }
 

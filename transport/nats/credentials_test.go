@@ -1,22 +1,20 @@
 package nats_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
+	"errors"
 	"fmt"
-	"math/big"
-	"net"
+	"log/slog"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
+	"github.com/agentd/agentd/internal/tlstest"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 )
@@ -49,66 +47,92 @@ func TestCredentialsFile(t *testing.T) {
 	wantCode(t, err, transport.Denied)
 }
 
-// An authority makes certificates for one test.
-type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	file string
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{t: t, key: must[*ecdsa.PrivateKey](t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der := must[[]byte](t)(x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key))
-	a.cert = must[*x509.Certificate](t)(x509.ParseCertificate(der))
-	a.file = a.pem("CERTIFICATE", der)
-	return a
-}
-
-func (a *authority) pem(kind string, der []byte) string {
-	return file(a.t, "tls.pem", string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
-}
-
-// issue returns the files of a certificate for loopback and of its key.
-func (a *authority) issue(name string) (cert, key string) {
-	private := must[*ecdsa.PrivateKey](a.t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der := must[[]byte](a.t)(x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key))
-	return a.pem("CERTIFICATE", der), a.pem("EC PRIVATE KEY", must[[]byte](a.t)(x509.MarshalECPrivateKey(private)))
-}
-
+// TLS works with and without a client's certificate. What is wrong with one is told apart from a
+// server that is not there, and passes when its file is mended.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
-	cert, key := ca.issue("server")
-	server := natstest.Run(t, fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", cert, key, ca.file))
-	clientCert, clientKey := ca.issue("client")
+	ca := tlstest.NewAuthority(t)
+	cert, key := ca.Issue("server", time.Hour)
+	server := natstest.Run(t, fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", cert, key, ca.File))
+	clientCert, clientKey := ca.Issue("client", time.Hour)
 	url := []string{"tls://" + server.Addr()}
 
-	reaches(t, nats.Options{Servers: url, CAFile: ca.file, CertFile: clientCert, KeyFile: clientKey})
+	reaches(t, nats.Options{Servers: url, CAFile: ca.File, CertFile: clientCert, KeyFile: clientKey})
 	reaches(t, nats.FromEnv(env{
-		nats.EnvURL: url[0], nats.EnvCA: ca.file, nats.EnvCert: clientCert, nats.EnvKey: clientKey,
+		nats.EnvURL: url[0], nats.EnvCA: ca.File, nats.EnvCert: clientCert, nats.EnvKey: clientKey,
 	}.get))
-	for name, opts := range map[string]nats.Options{
-		"no client certificate":  {Servers: url, CAFile: ca.file},
-		"another authority":      {Servers: url, CAFile: newAuthority(t).file, CertFile: clientCert, KeyFile: clientKey},
-		"authority not known":    {Servers: url, CertFile: clientCert, KeyFile: clientKey},
-		"certificate of another": {Servers: url, CAFile: ca.file, CertFile: clientCert, KeyFile: key},
+	expiredCert, expiredKey := ca.Issue("late", -time.Hour)
+	plain := []string{"tls://" + natstest.Run(t, "").Addr()}
+	for name, test := range map[string]struct {
+		opts nats.Options
+		says string
+	}{
+		"no client certificate":  {nats.Options{Servers: url, CAFile: ca.File}, "certificate"},
+		"it has expired":         {nats.Options{Servers: url, CAFile: ca.File, CertFile: expiredCert, KeyFile: expiredKey}, "has expired at "},
+		"another authority":      {nats.Options{Servers: url, CAFile: tlstest.NewAuthority(t).File, CertFile: clientCert, KeyFile: clientKey}, "unknown authority"},
+		"authority not known":    {nats.Options{Servers: url, CertFile: clientCert, KeyFile: clientKey}, "unknown authority"},
+		"certificate of another": {nats.Options{Servers: url, CAFile: ca.File, CertFile: clientCert, KeyFile: key}, "CertFile: " + clientCert},
+		"no certificate":         {nats.Options{Servers: url, CAFile: file(t, "ca.pem", "none")}, "CAFile: "},
+		"a server without TLS":   {nats.Options{Servers: plain, CAFile: ca.File}, "secure connection not available"},
+		"TLS first, without TLS": {nats.Options{Servers: plain, CAFile: ca.File, TLSFirst: true}, "does not look like a TLS handshake"},
 	} {
-		if c, err := nats.Connect(t.Context(), opts); err == nil {
+		c, err := nats.Connect(t.Context(), test.opts)
+		if err == nil {
 			t.Errorf("%s: connected", name)
 			_ = c.Close()
+			continue
 		}
+		wantCode(t, err, transport.Disconnected)
+		if _, ok := errors.AsType[*nats.TLSError](err); !ok || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := nats.Connect(t.Context(), nats.Options{Servers: []string{"tls://127.0.0.1:1"}, CAFile: ca.File})
+	if _, ok := errors.AsType[*nats.TLSError](err); ok {
+		t.Errorf("no server: %v", err)
+	}
+}
+
+// A connection that is lost, and that TLS keeps from being made again, says so, once in the log. It
+// is made again when the certificates are mended, without another call of Connect.
+func TestTLSOfReconnections(t *testing.T) {
+	t.Parallel()
+	ca := tlstest.NewAuthority(t)
+	cert, key := ca.Issue("server", time.Hour)
+	server := natstest.Run(t, fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", cert, key, ca.File))
+	read := func(path string) string { return string(must[[]byte](t)(os.ReadFile(path))) }
+	good, goodKey := ca.Issue("client", time.Hour)
+	late, lateKey := ca.Issue("client", -time.Hour)
+	own, ownKey, trusted := file(t, "cert.pem", read(good)), file(t, "key.pem", read(goodKey)), file(t, "ca.pem", read(ca.File))
+	log := &lines{}
+	c := connect(t, nats.Options{
+		Servers: []string{"tls://" + server.Addr()}, CAFile: trusted, CertFile: own, KeyFile: ownKey, Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	put := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, fault := range []struct {
+		begin, end func()
+		says       string
+	}{
+		{func() { put(trusted, read(tlstest.NewAuthority(t).File)) }, func() { put(trusted, read(ca.File)) }, "unknown authority"},
+		{func() { put(own, read(late)); put(ownKey, read(lateKey)) }, func() { put(own, read(good)); put(ownKey, read(goodKey)) }, "has expired at "},
+	} {
+		server.Stop()
+		fault.begin()
+		server.Start()
+		eventually.Holds(t, "it says that it is TLS: "+fault.says, func() bool {
+			_, ok := errors.AsType[*nats.TLSError](c.Err())
+			return ok && strings.Contains(c.Err().Error(), fault.says)
+		})
+		wantCode(t, c.Err(), transport.Disconnected)
+		fault.end()
+		eventually.Succeeds(t, "it has connected again", c.Err)
+	}
+	if n := log.count("level=ERROR"); n != 2 {
+		t.Errorf("%d lines of errors, not one for each fault", n)
 	}
 }

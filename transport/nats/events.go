@@ -16,11 +16,16 @@ import (
 
 // disconnected is called when the connection breaks. By then every message that
 // arrived is in its subscription's queue, so the notice comes behind all replies.
-func (c *Conn) disconnected(_ *natsgo.Conn, err error) {
+func (c *Conn) disconnected(nc *natsgo.Conn, err error) {
 	c.connected.Store(false)
-	if c.isClosed() {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
 		return
 	}
+	again := c.again
+	c.watching.Go(func() { c.watchLoss(nc, again) })
+	c.mu.Unlock()
 	c.log.Warn("connection to NATS lost", "error", err)
 	c.notify("", transport.Disconnected)
 }
@@ -71,6 +76,8 @@ func (c *Conn) asyncError(nc *natsgo.Conn, sub *natsgo.Subscription, err error) 
 		if topic := deniedTopic(err); topic != "" {
 			c.notify(topic, transport.Denied)
 		}
+	case !c.connected.Load() && failedTLS(err):
+		// Each attempt to reconnect fails with it, and watchLoss says so once.
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		// nats.go has dropped the bytes that it could not write. The stream is torn in
 		// the middle of a message, so only a new connection helps.

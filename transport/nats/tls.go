@@ -1,0 +1,107 @@
+package nats
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+)
+
+// A TLSError means that a server is there, and that no TLS connection can be made to it: one end
+// does not accept the certificate of the other, only one of them speaks TLS, or a file with a
+// certificate of this end cannot be used. It passes when the certificates are mended.
+type TLSError struct {
+	// Err is why.
+	Err error
+}
+
+func (e *TLSError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *TLSError) Unwrap() error { return e.Err }
+
+// checkCertificates finds files with certificates that cannot be used.
+func (r *resolved) checkCertificates() error {
+	if r.CAFile != "" {
+		text, err := os.ReadFile(r.CAFile)
+		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
+			err = errors.New("no certificate is in it (PEM)")
+		}
+		if err != nil {
+			return &OptionError{Option: "CAFile", Err: fmt.Errorf("%s: %w", r.CAFile, err)}
+		}
+	}
+	if r.CertFile != "" {
+		if _, err := tls.LoadX509KeyPair(r.CertFile, r.KeyFile); err != nil {
+			return &OptionError{Option: "CertFile", Err: fmt.Errorf("%s: %w", r.CertFile, err)}
+		}
+	}
+	return nil
+}
+
+// tlsError makes an error of connecting a [TLSError] if it is one.
+func (r *resolved) tlsError(err error) error {
+	if err == nil || !failedTLS(err) {
+		return err
+	}
+	return &TLSError{r.explain(err)}
+}
+
+// failedTLS reports whether an error of nats.go is one of TLS. A server that does not accept a
+// client's certificate says so in an alert, which with TLS 1.3 follows the handshake.
+func failedTLS(err error) bool {
+	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" {
+		return true
+	}
+	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
+	return notTLS || errors.Is(err, natsgo.ErrTLS) || errors.Is(err, natsgo.ErrSecureConnWanted) || errors.Is(err, natsgo.ErrSecureConnRequired)
+}
+
+// explain adds what only this end can know: servers say little about a certificate that they do
+// not accept.
+func (r *resolved) explain(err error) error {
+	if r.CertFile == "" {
+		return err
+	}
+	pair, readErr := tls.LoadX509KeyPair(r.CertFile, r.KeyFile)
+	if readErr != nil || pair.Leaf == nil {
+		return err
+	}
+	switch now := time.Now(); {
+	case now.After(pair.Leaf.NotAfter):
+		return fmt.Errorf("%w (the certificate in %s has expired at %s)", err, r.CertFile, pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(pair.Leaf.NotBefore):
+		return fmt.Errorf("%w (the certificate in %s is not valid before %s)", err, r.CertFile, pair.Leaf.NotBefore.UTC().Format(time.RFC3339))
+	}
+	return err
+}
+
+// lossInterval is how often the cause of a loss is asked for.
+const lossInterval = time.Second
+
+// watchLoss finds out whether it is TLS that keeps the connection from being made again, until it
+// is, or has ended for good. nats.go tells by a lock that it holds while it dials, so that whoever
+// asks for the cause must not wait for it.
+func (c *Conn) watchLoss(nc *natsgo.Conn, again <-chan struct{}) {
+	c.lossCause.Store(nil)
+	tick := time.NewTicker(lossInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-again:
+			return
+		case <-c.ended:
+			return
+		case <-tick.C:
+		}
+		why, _ := errors.AsType[*TLSError](c.tlsError(nc.LastError()))
+		if before := c.lossCause.Swap(why); before == nil && why != nil {
+			c.log.Error("the connection to NATS cannot be made again: TLS fails", "error", why)
+		}
+	}
+}
