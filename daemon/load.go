@@ -32,6 +32,8 @@ func (d *Daemon) logBreaker(c policy.BreakerChange) {
 		log.Error("circuit open: calls are refused", "until", until, "failed", c.Failed, "of", c.Calls, "code", c.Cause)
 	case c.State == policy.BreakerOpen:
 		log.Warn("circuit open again: the callee still fails", "until", until, "code", c.Cause)
+	case c.Idle:
+		log.Info("circuit closed: nobody has called for so long that what was known is too old", "refused", c.Refused)
 	case c.State == policy.BreakerClosed:
 		log.Info("circuit closed: calls are made again", "after", c.OpenFor.Round(time.Millisecond).String(), "refused", c.Refused, "reset", c.Reset)
 	}

@@ -82,7 +82,9 @@ const maxBreakers = 10_000
 // An open breaker becomes half-open after its cool-down, and at once when a call from
 // before it opened succeeds after all. A half-open one lets a few calls through and
 // decides as soon as they can no longer change the outcome: with the default
-// settings the first success closes it, and three failures open it again.
+// settings the first success closes it, and three failures open it again. Where nobody
+// calls for ten minutes although calls would be let through, it closes too: what it knows
+// is too old by then.
 //
 // Breakers are our own and not those of a library. failsafe-go v0.9.0 knows only
 // successes and failures: a probe whose caller gives up would have to be counted as
@@ -134,8 +136,9 @@ type BreakerChange struct {
 	BreakerStatus
 	// From is the state before.
 	From BreakerState
-	// Reset is set when an operator closed it.
-	Reset bool
+	// Reset is set when an operator closed it, and Idle when nobody had called for so long that it
+	// closed by itself.
+	Reset, Idle bool
 	// OpenFor is how long the calls have been refused or probed when it closes.
 	OpenFor time.Duration
 }
@@ -259,7 +262,7 @@ func (b *Breakers) Reset(peer envelope.Address, capability string, now time.Time
 		}
 		pair.mu.Lock()
 		if pair.state != BreakerClosed {
-			pair.enter(BreakerClosed, now, true)
+			pair.enter(BreakerClosed, now, reasonReset)
 			closed = append(closed, s)
 		}
 		pair.mu.Unlock()
@@ -293,6 +296,7 @@ func (b *Breakers) makeRoom(now time.Time) bool {
 	b.swept = now
 	for key, pair := range b.pairs {
 		pair.mu.Lock()
+		pair.settle(now)
 		if pair.state == BreakerClosed && now.Sub(pair.last) > b.settings.Window {
 			b.forget(key, pair)
 		}

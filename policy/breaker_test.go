@@ -483,6 +483,59 @@ func TestBreakersAreBounded(t *testing.T) {
 	}
 }
 
+// A half-open breaker that nobody calls closes after ten minutes, and is forgotten like any other
+// closed one: nothing else would ever end that state. One that is called, however rarely, stays.
+func TestBreakerThatNobodyCalls(t *testing.T) {
+	const idle = 10 * time.Minute
+	for name, probed := range map[string]bool{"since it opened": false, "since a probe that has not ended": true} {
+		c := newCircuit(nil)
+		var changes []policy.BreakerChange
+		c.OnChange = func(ch policy.BreakerChange) { changes = append(changes, ch) }
+		c.calls(20, policy.Failed)
+		c.now = c.status().Until
+		if probed {
+			c.begin()
+		}
+		until := c.status().Until
+		c.now = until.Add(idle - time.Second)
+		if got := c.status(); got.State != policy.BreakerHalfOpen {
+			t.Fatalf("%s: early %+v", name, got)
+		}
+		c.now = until.Add(idle + time.Hour)
+		got := c.status()
+		if last := changes[len(changes)-1]; got.State != policy.BreakerClosed || !last.Idle || last.Reset || last.OpenFor != until.Add(idle).Sub(epoch) || got.Opened != 1 {
+			t.Errorf("%s: %+v, told %+v", name, got, last)
+		}
+		if passed := c.calls(25, policy.Failed); passed != 20 {
+			t.Errorf("%s: %d calls passed, want 20: it is like new", name, passed)
+		}
+	}
+	c := newCircuit(func(s *policy.BreakerSettings) { s.Threshold = 1 })
+	c.calls(20, policy.Failed)
+	for range 20 { // two probes in half an hour say nothing, and the breaker is asked
+		c.now = c.now.Add(idle - time.Second)
+		if c.calls(1, policy.Inconclusive); c.status().State != policy.BreakerHalfOpen {
+			t.Fatalf("it is called, and yet %+v", c.status())
+		}
+	}
+}
+
+// Open breakers of names that nobody calls any more keep no others from being judged.
+func TestIdleBreakersMakeRoom(t *testing.T) {
+	c := newCircuit(nil)
+	for i := range 10_000 {
+		for range 20 {
+			p, _, _ := c.Pass(librarian, fmt.Sprint(i), c.now)
+			c.Done(p, policy.Failed, "X", c.now)
+		}
+	}
+	c.now = c.now.Add(time.Hour)
+	c.calls(1, policy.Succeeded)
+	if all := c.States(c.now); len(all) != 1 || all[0].Capability != "search" {
+		t.Errorf("%d pairs are known", len(all))
+	}
+}
+
 // Whatever happens, a breaker lets a call through once its cool-down has passed, and
 // closes when its callee serves everybody.
 func TestBreakerNeverSticks(t *testing.T) {

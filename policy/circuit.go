@@ -51,14 +51,28 @@ type mark struct {
 	before tally
 }
 
+// forgiven is how long nobody may have asked a breaker for a call that it would let through, for
+// what it knows to be too old to refuse the next ones for.
+const forgiven = 10 * time.Minute
+
+// settle closes a breaker that would let calls through and that nobody calls: only calls end the
+// half-open state otherwise, and it would be reported for ever.
+func (b *breaker) settle(now time.Time) {
+	if b.state == BreakerClosed || now.Sub(b.until) < forgiven {
+		return
+	}
+	b.enter(BreakerClosed, b.until.Add(forgiven), reasonIdle)
+}
+
 // admit reports whether a call may begin.
 func (b *breaker) admit(s *BreakerSettings, now time.Time) bool {
+	b.settle(now)
 	if b.state == BreakerClosed {
 		return true
 	}
 	if !now.Before(b.until) {
 		if b.state == BreakerOpen {
-			b.enter(BreakerHalfOpen, now, false)
+			b.enter(BreakerHalfOpen, now, reasonCalls)
 		}
 		// Also when the probes before have not ended: a silent replica must not keep
 		// everybody waiting until its callers' deadlines.
@@ -127,14 +141,14 @@ func (b *breaker) judgeProbes(s *BreakerSettings, now time.Time) {
 		b.level++
 		b.open(s, now)
 	case b.ended.calls-b.ended.failed > probes-opens:
-		b.enter(BreakerClosed, now, false)
+		b.enter(BreakerClosed, now, reasonCalls)
 	}
 }
 
 func (b *breaker) open(s *BreakerSettings, now time.Time) {
 	b.until = now.Add(b.coolDown(s))
 	b.times++
-	b.enter(BreakerOpen, now, false)
+	b.enter(BreakerOpen, now, reasonCalls)
 }
 
 // coolDown doubles with each level.
@@ -149,9 +163,18 @@ func (b *breaker) coolDown(s *BreakerSettings) time.Duration {
 	return max(s.CoolDown, min(d, s.MaxCoolDown))
 }
 
+// A reason is why the state of a breaker changes.
+type reason uint8
+
+const (
+	reasonCalls reason = iota
+	reasonReset        // by an operator
+	reasonIdle         // nobody calls
+)
+
 // enter changes the state. Nothing that ended before counts afterwards.
-func (b *breaker) enter(state BreakerState, now time.Time, reset bool) {
-	change := BreakerChange{From: b.state, Reset: reset}
+func (b *breaker) enter(state BreakerState, now time.Time, why reason) {
+	change := BreakerChange{From: b.state, Reset: why == reasonReset, Idle: why == reasonIdle}
 	b.state, b.since = state, now
 	b.epoch++
 	b.ended, b.marks, b.mark = tally{}, [marks]mark{}, 0
@@ -189,6 +212,7 @@ func (b *breaker) beforeWindow(s *BreakerSettings, now time.Time) tally {
 // status is the breaker at a moment. One whose cool-down is over lets the next call
 // through, which is what half-open means.
 func (b *breaker) status(s *BreakerSettings, now time.Time) BreakerStatus {
+	b.settle(now)
 	if b.state == BreakerClosed {
 		return b.statusOf(b.ended.since(b.beforeWindow(s, now)))
 	}
