@@ -27,7 +27,7 @@ type call struct {
 	requests, progress chan struct{}
 	// usages counts the reports of what models used.
 	usages atomic.Int64
-	// misused notes that the log has a line about this call; see Server.misuse.
+	// misused notes that this call has been counted; see Server.misuse.
 	misused sync.Once
 }
 

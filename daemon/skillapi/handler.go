@@ -209,15 +209,18 @@ func refuseReport(w http.ResponseWriter, err error) {
 	callapi.WriteFault(w, http.StatusBadRequest, code, message)
 }
 
-// misuse logs that a skill asks for what only an operator may, once for each call.
+// misuse logs that a skill asks for what only an operator may, once for each call at most, and of
+// calls that ask for the same the first, and then each time that their number has doubled: a kit
+// that is newer than this agent asks with each call.
 func (s *Server) misuse(c *call, r *http.Request) {
 	c.misused.Do(func() {
 		var capability, correlation string
 		if inv := rpc.InvocationFrom(c.ctx); inv != nil {
 			capability, correlation = inv.Capability, inv.CorrelationID
 		}
-		s.cfg.Logger.Warn("a skill asks for what only an operator may", "capability", capability, "correlationId", correlation,
-			"asked", fmt.Sprintf("%s %.200q", r.Method, r.URL.Path))
+		if asked, times, tell := s.misuses.Note(capability, r); tell {
+			s.cfg.Logger.Warn("a skill asks for what only an operator may", "capability", capability, "correlationId", correlation, "asked", asked, "calls", times)
+		}
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentd/agentd/daemon/internal/callapi"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -56,6 +57,7 @@ type Server struct {
 	user      int // of this process
 	http      *http.Server
 	done      chan error // receives the error of Serve
+	misuses   callapi.Misuses
 	// foreign counts the connections of other users, see otherUser.
 	foreign atomic.Int64
 }

@@ -230,7 +230,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // An operator's verbs are not there for a skill, in no spelling, and its own only by
-// their own methods. The log has one line for each call that tries.
+// their own methods. The log has one line for a call that tries, and few for many that try the same.
 func TestOperatorsVerbs(t *testing.T) {
 	t.Parallel()
 	s, lines := serve(t, nil, nil)
@@ -249,6 +249,13 @@ func TestOperatorsVerbs(t *testing.T) {
 	}
 	if text := lines.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "correlationId=c-7") || !strings.Contains(text, "/v1/approvals") {
 		t.Errorf("the log says\n%s", text)
+	}
+	for i := range 100 {
+		token := running(t, s, &rpc.Invocation{Capability: "review", CorrelationID: fmt.Sprint("n-", i)})
+		send(t, "POST", s.URL()+"/v1/agent/newer", `{}`, withToken(token))
+	}
+	if text := lines.String(); strings.Count(text, "/v1/agent/newer") != 7 || !strings.Contains(text, "calls=64") {
+		t.Errorf("of a hundred calls that ask for the same, the log says\n%s", text)
 	}
 }
 

@@ -57,7 +57,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && isResult && id != "" && !strings.Contains(id, "/"):
 		s.counted(w, client, func() { s.await(w, r, client, id) })
 	default:
-		s.misuse(client, r)
+		if asked, times, tell := s.misuses.Note(client, r); tell {
+			s.log.Warn("a client of the control API asks for what only an operator may", "client", client, "asked", asked, "times", times)
+		}
 		s.refuse(w, http.StatusForbidden, CodeNotAnOperator, fmt.Sprintf(
 			"a client may not ask for %s %.200q: it may POST to /v1/request, and GET /v1/results/<correlation id>; everything else is an operator's, at the agent's Unix socket", r.Method, r.URL.Path))
 	}
@@ -76,14 +78,6 @@ func (s *Server) refuse(w http.ResponseWriter, status int, code, message string)
 func (s *Server) stranger(why string) {
 	if n := s.refused.Add(1); n&(n-1) == 0 {
 		s.log.Warn("a request to the control API is refused: it is no client's", "reason", why, "times", n)
-	}
-}
-
-// misuse logs that a client asks for what only an operator may. In a flood not every request has a
-// line; the next line says how many have none.
-func (s *Server) misuse(client string, r *http.Request) {
-	if take, unlogged := s.misuses.Take(time.Now()); take {
-		s.log.Warn("a client of the control API asks for what only an operator may", "client", client, "asked", fmt.Sprintf("%s %.200q", r.Method, r.URL.Path), "unlogged", unlogged)
 	}
 }
 

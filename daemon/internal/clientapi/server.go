@@ -8,12 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
+	"github.com/agentd/agentd/daemon/internal/callapi"
 	"github.com/agentd/agentd/daemon/internal/httplisten"
 	"github.com/agentd/agentd/mcpbridge/mcphttp"
-	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -27,8 +28,9 @@ const (
 	writeTimeout   = 30 * time.Second
 	// MaxConnections bounds the connections that are open. Further ones are closed at once.
 	MaxConnections = 1024
-	// linesPerSecond bounds the lines about requests for what is an operator's.
-	linesPerSecond = 5
+	// MaxFromOne bounds those from one address, so that whoever is there keeps nobody else out. It
+	// does not hold on a loopback address, which all clients share, and a proxy may stand before.
+	MaxFromOne = 256
 )
 
 // An Agent makes the calls of clients.
@@ -66,8 +68,8 @@ type Server struct {
 	listener net.Listener
 	http     *httplisten.Server
 	current  atomic.Pointer[setting]
-	refused  atomic.Int64   // requests that were not let in
-	misuses  policy.Sampler // which requests for what is an operator's get a line in the log
+	refused  atomic.Int64 // requests that were not let in
+	misuses  callapi.Misuses
 }
 
 // A setting is what is in force of [Settings].
@@ -99,13 +101,23 @@ func Listen(ctx context.Context, address string, agent Agent, settings Settings,
 		return nil, errors.Join(fmt.Errorf("control: %w", err), listener.Close())
 	}
 	s := &Server{agent: agent, log: log, listener: listener}
-	s.misuses.PerSecond = linesPerSecond
 	s.current.Store(first)
 	s.http = httplisten.Serve(listener, &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // strangers could fill the log
-	}, httplisten.Limits{Connections: MaxConnections}, settings.Certificate)
+	}, s.limits(), settings.Certificate)
 	return s, nil
+}
+
+// limits are those of connections. Whose are closed is logged: a client learns no more than that.
+func (s *Server) limits() httplisten.Limits {
+	limits := httplisten.Limits{Connections: MaxConnections, FromOne: MaxFromOne, Refused: func(from netip.Addr, times int64) {
+		s.log.Warn("a connection to the control API is closed: too many are open", "from", from, "times", times)
+	}}
+	if at, err := netip.ParseAddrPort(s.listener.Addr().String()); err == nil && at.Addr().Unmap().IsLoopback() {
+		limits.FromOne = 0
+	}
+	return limits
 }
 
 // Prepare reads what a reload changes. use puts it in force for the requests that follow; where

@@ -15,6 +15,9 @@ type Limits struct {
 	// Connections bounds all of them, and FromOne those from one address; 0 is no bound of that
 	// kind.
 	Connections, FromOne int
+	// Refused hears of a connection that found no place, with the number of all such so far: of the
+	// first, and then each time that it has doubled. It returns quickly. Nil hears nothing.
+	Refused func(from netip.Addr, times int64)
 }
 
 // A Server serves HTTP on one listener. It is safe for concurrent use.
@@ -78,6 +81,7 @@ type listener struct {
 	cert  *tls.Certificate   // guarded by mu, as are all below
 	all   int                // connections
 	open  map[netip.Addr]int // by where they come from
+	none  int64              // connections that found no place
 	plain map[net.Conn]bool  // those without TLS, and whether they have a request
 }
 
@@ -143,6 +147,7 @@ func (l *listener) Accept() (net.Conn, error) {
 func (l *listener) take(conn net.Conn) net.Conn {
 	from, ok := l.place(conn.RemoteAddr())
 	if !ok {
+		l.refuse(from)
 		return nil
 	}
 	counted := &counted{Conn: conn}
@@ -173,6 +178,17 @@ func (l *listener) place(remote net.Addr) (from netip.Addr, ok bool) {
 	l.all++
 	l.open[from]++
 	return from, true
+}
+
+// refuse counts a connection from an address that found no place.
+func (l *listener) refuse(from netip.Addr) {
+	l.mu.Lock()
+	l.none++
+	n := l.none
+	l.mu.Unlock()
+	if tell := l.limits.Refused; tell != nil && n&(n-1) == 0 {
+		tell(from, n)
+	}
 }
 
 func full(n, most int) bool { return most > 0 && n >= most }

@@ -128,7 +128,7 @@ func TestPlainConnectionsEnd(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	const all, fromOne = 128, 32
-	l := &listener{limits: Limits{all, fromOne}, open: map[netip.Addr]int{}}
+	l := &listener{limits: Limits{Connections: all, FromOne: fromOne}, open: map[netip.Addr]int{}}
 	take := func(address string) (func(), bool) {
 		from, ok := l.place(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)))
 		return func() { l.free(nil, from) }, ok
