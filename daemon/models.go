@@ -18,7 +18,7 @@ func (d *Daemon) modelUsed(inv *rpc.Invocation, u *rpc.ModelUsage) {
 	end := time.Now()
 	s := &span.Span{
 		Parent: inv.Traceparent, Traceparent: d.tracer.Begin(inv.Traceparent), State: inv.Tracestate, Kind: span.Client,
-		Name: u.Operation + " " + u.Model, Start: end.Add(-u.Duration), End: end,
+		Name: u.Operation + " " + u.Model, Account: inv.Capability, Start: end.Add(-u.Duration), End: end,
 	}
 	s.Add(span.GenAIOperation, u.Operation)
 	s.Add(span.GenAIProvider, u.Provider)

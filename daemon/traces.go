@@ -16,14 +16,13 @@ import (
 )
 
 // openTraces begins to trace, where the environment asks for it. Stop ends it.
-func (d *Daemon) openTraces(context.Context) error {
+func (d *Daemon) openTraces() {
 	if d.cfg.Traces == nil {
-		return nil
+		return
 	}
 	cfg := *d.cfg.Traces
 	cfg.Resource = tracing.Resource(cfg.Resource, d.Member().ID, d.cfg.Fleet.Name, d.cfg.Version)
 	d.tracer = tracing.New(cfg, d.telemetryTeller("traces", cfg.To.Where()), d.tellLimited)
-	return nil
 }
 
 // tellLimited tells that a peer has more traces recorded than it may, and when that is over.
@@ -136,6 +135,9 @@ func (d *Daemon) traceTool(ctx context.Context, c registry.Call) (_ context.Cont
 		s := &span.Span{
 			Parent: parent, Traceparent: own, State: state, Kind: span.Internal, Name: span.ExecuteTool + " " + c.Tool,
 			Start: start, End: time.Now(), Failure: string(code),
+		}
+		if inv != nil {
+			s.Account = inv.Capability
 		}
 		s.Add(span.GenAIOperation, span.ExecuteTool)
 		s.Add(span.GenAITool, c.Tool)

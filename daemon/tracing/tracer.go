@@ -55,6 +55,7 @@ func New(cfg Config, tell func(otlp.State), limited func(Limited)) *Tracer {
 			ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: otlp.Scope}, Spans: all}},
 		}}})
 	}, tell)
+	t.queue.Share(func(s *span.Span) string { return s.Account })
 	return t
 }
 

@@ -351,3 +351,39 @@ func FuzzAnswer(f *testing.F) {
 		otlp.Answer(body, grpc)
 	})
 }
+
+// One account that emits without an end, or two, leave room for the others; what finds none is
+// counted.
+func TestAccountsShareTheQueue(t *testing.T) {
+	c, told := collector(t), &told{}
+	c.Hang()
+	q := queue(t, c, otlp.Batch{Queue: 1000, Most: 500, Delay: time.Hour}, told.tell)
+	defer func() { // what waits is for nobody
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		q.Close(ended)
+	}()
+	q.Share(func(name string) string { return name })
+	flood := func(name string) int64 {
+		before := q.Dropped().Full
+		for range 3000 {
+			q.Emit(name)
+		}
+		return q.Dropped().Full - before
+	}
+	flood("greedy")
+	lost := q.Dropped().Full
+	for range 50 {
+		q.Emit("modest")
+	}
+	if n := q.Dropped().Full; n != lost {
+		t.Errorf("%d of the others' are lost", n-lost)
+	}
+	if lost := flood("other"); lost < 2000 || lost == 3000 {
+		t.Errorf("%d of a second one are lost", lost)
+	}
+	lost = q.Dropped().Full
+	if q.Emit("late"); q.Dropped().Full != lost {
+		t.Error("two of them leave no room")
+	}
+}

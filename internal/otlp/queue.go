@@ -57,8 +57,8 @@ type State struct {
 
 // Dropped counts what a queue has lost, by the reason.
 type Dropped struct {
-	// Full is what came while the queue was full: the collector is away, or slower than what
-	// is emitted.
+	// Full is what came while the queue was full, or the part of its account: the collector is
+	// away, or slower than what is emitted.
 	Full int64
 	// Refused is what the collector does not take, whole requests and parts of them.
 	Refused int64
@@ -99,9 +99,12 @@ type Queue[T any] struct {
 	wake   chan struct{} // has room for one: there is a whole batch, or the first of one
 	ending chan struct{} // closed by Close
 
+	account func(T) string // see Share; nil for none
+
 	mu      sync.Mutex
-	waiting []T   // guarded by mu
-	lost    int64 // guarded by mu, as dropped is
+	waiting []T            // guarded by mu
+	held    map[string]int // how many of waiting each account has; guarded by mu
+	lost    int64          // guarded by mu, as dropped is
 	dropped Dropped
 	closed  bool // guarded by mu
 }
@@ -116,10 +119,30 @@ func NewQueue[T any](client *Client, b Batch, encode func([]T) ([]byte, error), 
 	return q
 }
 
+// shareOfFree is how much an account may have waiting, in parts of what is free: one that emits
+// without an end has four fifths of the queue, two have eight ninths, and there is always room for
+// the others.
+const shareOfFree = 4
+
+// Share bounds what waits for each account, by a part of what is free (the dynamic thresholds of
+// Choudhury and Hahne, 1998): no account keeps the others out. It is called before the first Emit.
+// There must be few accounts at a time.
+func (q *Queue[T]) Share(account func(T) string) { q.account, q.held = account, map[string]int{} }
+
+// room reports whether one more of an account may wait. The caller holds mu.
+func (q *Queue[T]) room(account string) bool {
+	free := q.batch.Queue - len(q.waiting)
+	return free > 0 && (q.account == nil || q.held[account] < shareOfFree*free)
+}
+
 // Emit takes one. It returns at once; what finds no room is lost, and counted.
 func (q *Queue[T]) Emit(one T) {
+	account := ""
+	if q.account != nil {
+		account = q.account(one)
+	}
 	q.mu.Lock()
-	if q.closed || len(q.waiting) >= q.batch.Queue {
+	if q.closed || !q.room(account) {
 		q.lost++
 		if q.closed {
 			q.dropped.Unsent++
@@ -130,6 +153,9 @@ func (q *Queue[T]) Emit(one T) {
 		return
 	}
 	q.waiting = append(q.waiting, one)
+	if q.account != nil {
+		q.held[account]++
+	}
 	n := len(q.waiting)
 	q.mu.Unlock()
 	if n == 1 || n == q.batch.Most {
@@ -243,6 +269,15 @@ func (q *Queue[T]) take(least int) (batch []T, waiting int) {
 	}
 	n = min(n, q.batch.Most)
 	batch = q.waiting[:n:n]
+	if q.account != nil {
+		for _, one := range batch {
+			if account := q.account(one); q.held[account] > 1 {
+				q.held[account]--
+			} else {
+				delete(q.held, account)
+			}
+		}
+	}
 	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
 		q.waiting = nil // the batch owns the array
 	}

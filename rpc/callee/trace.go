@@ -48,7 +48,7 @@ func (c *call) traced() bool {
 func (c *call) endSpan(r *rpc.CallRecord) {
 	parent, _ := c.request.Headers.Get(envelope.HeaderTraceparent)
 	s := &span.Span{
-		Parent: parent, Traceparent: c.trace, State: c.tracestate(), Kind: span.Server, Name: c.method(),
+		Parent: parent, Traceparent: c.trace, State: c.tracestate(), Kind: span.Server, Name: c.method(), Account: c.account(),
 		Start: r.Start, End: r.Start.Add(r.Latency),
 	}
 	if r.Code != 0 {
@@ -141,6 +141,14 @@ func (c *call) endRun(start time.Time, err *rpc.Error) {
 func (c *call) below(name string, start time.Time) *span.Span {
 	return &span.Span{
 		Parent: c.trace, Traceparent: c.inbox.cfg.Tracer.Begin(c.trace), State: c.tracestate(), Kind: span.Internal,
-		Name: name, Start: start, End: time.Now(),
+		Name: name, Account: c.account(), Start: start, End: time.Now(),
 	}
+}
+
+// account is in whose part of the tracer's queue the spans of the request wait.
+func (c *call) account() string {
+	if c.capability == nil {
+		return span.OtherMethod
+	}
+	return c.capability.Name
 }

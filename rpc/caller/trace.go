@@ -65,7 +65,7 @@ func (c *call) noteFailure(err *rpc.Error) {
 func (c *call) endSpan(r *rpc.CallRecord) {
 	s := &span.Span{
 		Parent: c.traceParent(), Traceparent: c.trace, State: c.tracestate(), Kind: span.Client,
-		Name: c.method(), Start: c.start, End: c.start.Add(r.Latency), Failure: codeText(r.Code), Events: c.failed,
+		Name: c.method(), Account: c.account(), Start: c.start, End: c.start.Add(r.Latency), Failure: codeText(r.Code), Events: c.failed,
 	}
 	c.describe(s)
 	s.Add(span.RPCStatus, statusText(r.Code))
@@ -102,6 +102,15 @@ func (c *call) method() string {
 	return c.peer.Address.ID() + "/" + c.request.Capability
 }
 
+// account is in whose part of the tracer's queue the spans of the call wait: that of the capability
+// whose skill makes the call, or of the peer where none does.
+func (c *call) account() string {
+	if c.parent != nil {
+		return c.parent.Capability
+	}
+	return string(c.peer.Address)
+}
+
 func codeText(code rpc.Code) string {
 	if code == 0 {
 		return ""
@@ -132,7 +141,7 @@ func (c *call) sent(start time.Time, err error) {
 	}
 	s := &span.Span{
 		Parent: c.trace, Traceparent: c.sending, State: c.tracestate(), Kind: span.Producer,
-		Name: span.OperationSend + " " + c.peer.Topic, Start: start, End: time.Now(),
+		Name: span.OperationSend + " " + c.peer.Topic, Account: c.account(), Start: start, End: time.Now(),
 	}
 	if err != nil {
 		s.Failure = rpc.CodePublishFailed.String()

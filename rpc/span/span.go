@@ -123,6 +123,9 @@ type Span struct {
 	Name string
 	// Kind is its part.
 	Kind Kind
+	// Account is in whose part of a [Tracer]'s queue it waits: the capability whose skill has made
+	// it, or the peer that is called. It is never a name that a stranger chooses, and not sent.
+	Account string
 	// Start and End are when it began and ended.
 	Start, End time.Time
 	// Failure is the code of its error; "" is success.
