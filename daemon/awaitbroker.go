@@ -3,8 +3,10 @@ package daemon
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/agentd/agentd/daemon/control"
@@ -22,22 +24,33 @@ const (
 	startingShutdown = time.Second
 )
 
-// awaitBroker calls connect until it succeeds, fails for another reason than that no broker can be
-// reached, or ctx ends. It calls it once where the configuration wants no wait.
-//
-// Hosts boot in any order: an agent that ends because its broker is not there yet is at the mercy
-// of its supervisor, which waits longer each time and may give up. Meanwhile readiness, the log
-// and the control API say what the agent waits for.
+// awaitBroker calls connect until it succeeds, fails for another reason than that there is no
+// connection to a broker, or ctx ends. It calls it once where the configuration wants no wait. Other
+// members of the fleet start meanwhile.
 func (d *Daemon) awaitBroker(ctx context.Context, connect func(context.Context) error) error {
+	d.turn.giveBack() // to members that do not wait for a network
 	err := connect(ctx)
-	if !d.cfg.AwaitBroker || !errors.Is(err, transport.Disconnected) {
+	if d.cfg.AwaitBroker && errors.Is(err, transport.Disconnected) {
+		err = d.retryBroker(ctx, connect, err)
+	}
+	if err != nil {
 		return err
 	}
+	return d.turn.take(ctx)
+}
+
+// retryBroker calls connect again and again.
+//
+// Hosts boot in any order: an agent that ends because its broker is not there yet is at the mercy
+// of its supervisor, which waits longer each time and may give up. Certificates are mended as
+// brokers are, without a restart of their clients: each attempt reads the files again. Meanwhile
+// readiness, the log and the control API say what the agent waits for.
+func (d *Daemon) retryBroker(ctx context.Context, connect func(context.Context) error, err error) error {
 	starting, listening := control.Listen(ctx, d.Socket(), d.operators().Only(control.NewStarting(d.startingStatus)), d.log)
 	if listening != nil {
 		return listening
 	}
-	for wait := firstConnect; errors.Is(err, transport.Disconnected); wait = min(2*wait, lastConnect) {
+	for wait := firstConnect; awaited(err); wait = min(2*wait, lastConnect) {
 		d.conditions.Begin(brokerAway("no calls are made or taken yet", err))
 		select {
 		case <-time.After(wait/2 + rand.N(wait/2)): //nolint:gosec // not all agents of a fleet at once, which nobody needs to guess
@@ -54,12 +67,33 @@ func (d *Daemon) awaitBroker(ctx context.Context, connect func(context.Context) 
 	return errors.Join(err, starting.Shutdown(stopCtx))
 }
 
-// brokerAway is the condition of an agent that cannot reach its broker.
+// awaited reports whether an error may pass while the agent waits. A file that was there when the
+// wait began may be away for the moment in which somebody replaces it.
+func awaited(err error) bool {
+	_, wrong := errors.AsType[*nats.OptionError](err)
+	return errors.Is(err, transport.Disconnected) || wrong && errors.Is(err, fs.ErrNotExist)
+}
+
+// ofCertificates reports whether TLS fails, or a file is away that it needs.
+func ofCertificates(err error) bool {
+	if _, ok := errors.AsType[*nats.TLSError](err); ok {
+		return true
+	}
+	wrong, ok := errors.AsType[*nats.OptionError](err)
+	return ok && slices.Contains([]string{"CAFile", "CertFile", "KeyFile"}, wrong.Option)
+}
+
+// brokerAway is the condition of an agent that has no connection to its broker: none can be
+// reached, or TLS fails with the one that is there.
 func brokerAway(effect string, err error) health.Condition {
-	return health.Condition{
+	c := health.Condition{
 		Kind: health.Broker, Code: "away", Effect: effect, Cause: err.Error(),
 		Remedy: "start the broker, name another one in AGENTD_NATS_URL, or open the way to it; agentd tries again at the latest every 5 s",
 	}
+	if ofCertificates(err) {
+		c.Code, c.Remedy = "tls", "the broker is there: mend its certificate, or the files of AGENTD_NATS_CA, AGENTD_NATS_CERT and AGENTD_NATS_KEY; agentd reads them again and tries at the latest every 5 s"
+	}
+	return c
 }
 
 // startingStatus is the status of an agent that waits for its broker.
@@ -70,9 +104,7 @@ func (d *Daemon) startingStatus() control.Status {
 		Reason: d.Ready().Error(), Conditions: d.conditions.Active(),
 		Transports: []string{nats.Kind},
 	}
-	if d.monitoring != nil {
-		s.Monitoring = d.monitoring.URL()
-	}
+	s.Monitoring = d.monitoringURL()
 	return s
 }
 

@@ -65,7 +65,9 @@ type Config struct {
 	// status says so.
 	Confines bool
 
-	// Both are of the process, and nil before the first agent has started.
+	// All are of the process: whether several agents share it, and what they share, which is nil
+	// before the first one is made.
+	shared bool
 	family *descendants.Family
 	starts *sandbox.Starts
 }

@@ -40,6 +40,11 @@ type Daemon struct {
 	stopped   sync.Once // by Stop
 	stopError error     // of the first Stop
 
+	// Of the start, whose goroutine they belong to.
+	turn     turn
+	recorded bool // the audit log has the record of the start, or may have it
+	failed   bool // it has failed, and what had begun was stopped
+
 	conditions *health.Board // what is wrong now
 	identity   func()        // ends the watch of the keys; nil before it began
 
@@ -90,6 +95,8 @@ type Daemon struct {
 	clients     controlFace // of the control API
 	control     *control.Server
 	monitoring  *monitoring.Server // nil for none
+	// sharedMonitoring is that of all members, which is not this one's to close; nil for none.
+	sharedMonitoring *monitoring.Server
 
 	descendants *descendants.Member         // the processes of the agent's skills
 	apart       string                      // keeps the folders of calls apart from those of a run; "" for a run

@@ -35,13 +35,14 @@ func (d *Daemon) Metrics() metrics.Agent {
 	}
 }
 
-// telemetryLost is what never reached its collector, by signal.
+// telemetryLost is what never reached its collector, by signal. The log of a process that agents
+// share is nobody's.
 func (d *Daemon) telemetryLost() map[string]otlp.Dropped {
 	all := map[string]otlp.Dropped{}
 	if d.tracer != nil {
 		all["traces"] = d.tracer.Dropped()
 	}
-	if d.cfg.LogsLost != nil {
+	if d.cfg.LogsLost != nil && !d.cfg.shared {
 		all["logs"] = d.cfg.LogsLost()
 	}
 	return all
@@ -144,9 +145,7 @@ func (d *Daemon) addSignals(s *control.Status) {
 	}
 	slices.SortFunc(s.Brokers, func(a, b control.Broker) int { return len(a.Broker) - len(b.Broker) })
 	s.Processes = d.programs.status()
-	if d.monitoring != nil {
-		s.Monitoring = d.monitoring.URL()
-	}
+	s.Monitoring = d.monitoringURL()
 }
 
 // counts counts the calls that wait for a person, by role.

@@ -213,7 +213,7 @@ func TestSignalsOfDeadLetters(t *testing.T) {
 		t.Fatal(err)
 	}
 	reaches(t, callee, "agentd_dead_letters", "", is(1))
-	says(t, callee, "/readyz?verbose", 200, "warning: 1 dead letters")
+	says(t, callee, "/readyz?verbose", 200, "warning: 1 dead letter: a request that was")
 }
 
 // A witness that does not sign.
@@ -247,7 +247,7 @@ func TestSignalsOfWaitingApprovals(t *testing.T) {
 	})
 	reaches(t, caller, "agentd_approvals_waiting", `role="caller"`, is(1))
 	reaches(t, caller, "agentd_approvals_oldest_seconds", `role="caller"`, above(0))
-	says(t, caller, "/readyz?verbose", 200, "warning: 1 calls wait for a person")
+	says(t, caller, "/readyz?verbose", 200, "warning: 1 call waits for a person")
 	cancel()
 	calling.Wait()
 	if metric(t, caller, "agentd_approvals_waiting", `role="caller"`) != 0 || metric(t, caller, "agentd_approvals_oldest_seconds", `role="caller"`) != 0 {

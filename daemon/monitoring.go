@@ -23,7 +23,11 @@ func (d *Daemon) openMonitoring(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.monitoring, err = monitoring.Listen(ctx, listen, settings, d.log, d.monitored())
+	process := monitoring.Process{Agents: []monitoring.Agent{d.monitored()}}
+	if d.cfg.shared {
+		process.LogsLost = d.cfg.LogsLost
+	}
+	d.monitoring, err = monitoring.Listen(ctx, listen, settings, d.log, process)
 	if err == nil {
 		d.log.Info("probes and metrics are served", "url", d.monitoring.URL())
 	}
@@ -75,6 +79,17 @@ func (d *Daemon) reloadMonitoring(f *fleet.Fleet, m *fleet.Member, r *mcpReload)
 // monitored is the agent for a server of probes and metrics.
 func (d *Daemon) monitored() monitoring.Agent {
 	return monitoring.Agent{Metrics: d.Metrics(), Alive: d.alive}
+}
+
+// monitoringURL is where the agent's probes and metrics are served, "" for nowhere.
+func (d *Daemon) monitoringURL() string {
+	switch {
+	case d.monitoring != nil:
+		return d.monitoring.URL()
+	case d.sharedMonitoring != nil:
+		return d.sharedMonitoring.URL()
+	}
+	return ""
 }
 
 // alive takes each lock that calls take, one after another. It does not return while one of them

@@ -25,6 +25,19 @@ import (
 // calls. An error leaves nothing behind but the audit log. ctx bounds the start
 // alone.
 func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
+	d, err := newDaemon(cfg, id)
+	if err == nil {
+		err = d.begin(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// newDaemon makes an agent of which nothing runs yet but its tracer, and whose health can be asked
+// for. Stop ends it.
+func newDaemon(cfg Config, id string) (*Daemon, error) {
 	member, ok := cfg.Fleet.Member(id)
 	if !ok {
 		unknown := &UnknownAgentError{ID: id}
@@ -51,13 +64,25 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 	d.mcp = newMCPFace(d) // before the gate, which tells it of drift
 	d.clients.d, d.clients.limits = d, policy.NewRateLimiter(0)
 	d.clients.ctx, d.clients.cut = context.WithCancel(context.Background()) // close cuts
-	if err := d.start(ctx); err != nil {
-		// ctx may have ended, which may be why the start failed.
-		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		return nil, errors.Join(fmt.Errorf("agent %s: %w", id, err), d.Stop(stopCtx))
-	}
+	d.openTraces()
 	return d, nil
+}
+
+// begin starts the agent, when it is its turn. An error leaves nothing running.
+func (d *Daemon) begin(ctx context.Context) error {
+	err := d.turn.take(ctx)
+	defer d.turn.giveBack()
+	if err == nil {
+		err = d.start(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	d.failed = true
+	// ctx may have ended, which may be why the start failed.
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	return errors.Join(fmt.Errorf("agent %s: %w", d.Member().ID, err), d.Stop(stopCtx))
 }
 
 // Run starts the member with the given id, calls serve, and stops the agent when
@@ -92,7 +117,6 @@ func (d *Daemon) start(ctx context.Context) error {
 	defer d.lookAtHost(ctx)()
 	for _, step := range [...]func(context.Context) error{
 		d.checkReachable,
-		d.openTraces,
 		d.openMonitoring,
 		d.openAudit,
 		d.loadKeyring,
@@ -200,7 +224,10 @@ func (d *Daemon) openControl(ctx context.Context) (err error) {
 	return err
 }
 
-// recordStart makes sure that the log takes records before any request is accepted.
+// recordStart makes sure that the log takes records before any request is accepted. A record that
+// ctx has cut short may be there.
 func (d *Daemon) recordStart(ctx context.Context) error {
-	return d.audit.lifecycle(ctx, "started", d.cfg.Version)
+	err := d.audit.lifecycle(ctx, "started", d.cfg.Version)
+	d.recorded = err == nil || ctx.Err() != nil
+	return err
 }

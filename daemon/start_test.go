@@ -43,14 +43,14 @@ func TestStartFleetIsAllOrNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Those that had started have stopped; the one that had not has no stop.
-	for agent, want := range map[string]string{"callee": "[started stopped]", "caller": "[started stopped]", "broken": "[]"} {
+	// Those that had started have stopped, however far they were; the one that had not has no stop.
+	for agent, begins := range map[string]bool{"callee": true, "caller": true, "broken": false} {
 		events := []any{}
 		for _, body := range ofKind(t, cfg, agent, auditchain.KindLifecycle) {
 			events = append(events, body["event"])
 		}
-		if fmt.Sprint(events) != want {
-			t.Errorf("%s has recorded %v, want %s", agent, events, want)
+		if text := fmt.Sprint(events); text != "[]" && (!begins || text != "[started stopped]") {
+			t.Errorf("%s has recorded %v", agent, events)
 		}
 	}
 }

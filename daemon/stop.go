@@ -77,8 +77,8 @@ func (d *Daemon) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// closeAudit closes the audit log, of an agent that was ready with the records of a clean
-// stop: a start that failed is no stop.
+// closeAudit closes the audit log, of an agent that has recorded its start with the record of a
+// clean stop: an auditor would take a start without one for a crash.
 func (d *Daemon) closeAudit(wasReady bool) error {
 	if d.audit.log == nil {
 		return nil
@@ -87,7 +87,7 @@ func (d *Daemon) closeAudit(wasReady bool) error {
 		d.rememberAllWitnessed()
 	}
 	d.audit.health.Close()
-	if wasReady {
+	if d.recorded {
 		return d.audit.close(d.cfg.Version)
 	}
 	return d.audit.log.Close()

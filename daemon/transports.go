@@ -50,6 +50,9 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 		d.transports = append(d.transports, conn)
 		return nil
 	})
+	if _, ok := errors.AsType[*nats.TLSError](err); ok {
+		return fmt.Errorf("nats: %w\n(the broker is there: mend its certificate, or the files of AGENTD_NATS_CA, AGENTD_NATS_CERT and AGENTD_NATS_KEY)", err)
+	}
 	if errors.Is(err, transport.Disconnected) {
 		return fmt.Errorf("nats: %w\n(start a server with `agentd broker`, name another one in AGENTD_NATS_URL, or run the whole fleet in one process with `agentd fleet run`)", err)
 	}

@@ -219,7 +219,7 @@ func alertFaults() map[string]alertFault {
 			},
 		},
 		"AgentdDeadLetters": {
-			agent: "clerk", ready: true, says: `clerk: warning: 1 dead letters: .*agentd dlq list`,
+			agent: "clerk", ready: true, says: `clerk: warning: 1 dead letter: .*agentd dlq list`,
 			doctor: `agent warn dead letters: the queue has given up on 1 .* → agentd dlq list --agent clerk`,
 			begin: func(t *testing.T, a *alerted) func() {
 				if r := a.ask(t, "broken", `{}`); r.Status == rpc.StatusOK {
@@ -245,7 +245,7 @@ func alertFaults() map[string]alertFault {
 			},
 		},
 		"AgentdApprovalsWaiting": {
-			agent: "desk", ready: true, says: `desk: warning: 1 calls wait for a person, .*agentd approvals list`,
+			agent: "desk", ready: true, says: `desk: warning: 1 call waits for a person, .*agentd approvals list`,
 			doctor: `agent warn 1 call: waiting for a person.* → agentd approvals list --agent desk`,
 			begin:  letWait,
 		},

@@ -157,17 +157,19 @@ type collector struct {
 	descs map[string]described
 }
 
-func newCollector(a Agent) *collector {
-	c := &collector{agent: a, descs: map[string]described{}}
+func newCollector(a Agent) *collector { return &collector{agent: a, descs: describe(a.ID)} }
+
+// describe describes all metrics of an agent, by their names.
+func describe(agent string) map[string]described {
+	all := map[string]described{}
 	for _, m := range All() {
 		typ := prometheus.GaugeValue
 		if m.Type == Counter {
 			typ = prometheus.CounterValue
 		}
-		own := prometheus.Labels{LabelAgent: a.ID}
-		c.descs[m.Name] = described{prometheus.NewDesc(m.Name, m.Help, m.Labels, own), typ}
+		all[m.Name] = described{prometheus.NewDesc(m.Name, m.Help, m.Labels, prometheus.Labels{LabelAgent: agent}), typ}
 	}
-	return c
+	return all
 }
 
 // Describe implements [prometheus.Collector].
@@ -208,10 +210,14 @@ func (c *collector) lost(e *emitter) {
 		return
 	}
 	for signal, n := range c.agent.Lost() {
-		e.send(TelemetryLost, float64(n.Full), signal, "queue_full")
-		e.send(TelemetryLost, float64(n.Refused), signal, "refused")
-		e.send(TelemetryLost, float64(n.Unsent), signal, "unsent")
+		e.lost(signal, n)
 	}
+}
+
+func (e *emitter) lost(signal string, n otlp.Dropped) {
+	e.send(TelemetryLost, float64(n.Full), signal, "queue_full")
+	e.send(TelemetryLost, float64(n.Refused), signal, "refused")
+	e.send(TelemetryLost, float64(n.Unsent), signal, "unsent")
 }
 
 // conditions sends a value for each kind: an alert needs the 0 before the 1.

@@ -31,10 +31,10 @@ func callee(from envelope.Address, capability string, code rpc.Code) *rpc.CallRe
 // scrape returns what a scraper gets of an agent that is not ready, with OpenMetrics.
 func scrape(t testing.TB, calls *Calls) string {
 	t.Helper()
-	h, err := NewHandler(slog.New(slog.DiscardHandler), Agent{
+	h, err := NewHandler(slog.New(slog.DiscardHandler), Process{Agents: []Agent{{
 		ID: "a", Calls: calls, Audit: &Audit{}, Ready: func() error { return io.EOF },
 		Status: func() (s control.Status, ok bool) { return s, false },
-	})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -228,7 +228,7 @@ func stateMetrics() []Metric {
 		{MCPSessions, Gauge, "", labels(LabelClient), "Sessions of the Model Context Protocol that are open.", "status"},
 		{MCPCallsPending, Gauge, "", labels(LabelClient), "Calls of MCP clients that run or wait.", "status"},
 		{ControlCallsPending, Gauge, "", labels(LabelClient), "Calls of clients of the control API that run or wait.", "status"},
-		{TelemetryLost, Counter, "", labels(LabelSignal, LabelReason), "Spans (signal traces) and lines of the log (signal logs, of the process) that never reached their collector, by reason: queue_full, refused or unsent (at the end).", "the condition telemetry"},
+		{TelemetryLost, Counter, "", labels(LabelSignal, LabelReason), "Spans (signal traces) and lines of the log (signal logs; agent is empty where several share the process) that never reached their collector, by reason: queue_full, refused or unsent (at the end).", "the condition telemetry"},
 		{Ready, Gauge, "", nil, "1 while the agent serves every call, as /readyz says.", "readiness"},
 		{Condition, Gauge, "", labels(LabelName), "What is wrong now: the number of conditions of each kind, 0 where there is none.", "status"},
 		{BuildInfo, Gauge, "", labels(LabelVersion, LabelGoVersion), "1, for the version of agentd and that of Go.", "the program"},

@@ -160,7 +160,7 @@ func (v *agentVerdict) warn(ctx context.Context, a *metrics.Agent, dead func(con
 	s, ok := a.Status()
 	v.Warnings, v.Conditions = s.Warnings, s.Conditions
 	for _, w := range s.Approvals {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("%d calls wait for a person, the oldest since %s (agentd approvals list)", w.Waiting, w.Oldest.UTC().Format(time.RFC3339)))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%s for a person, the oldest since %s (agentd approvals list)", count(w.Waiting, "call waits", "calls wait"), w.Oldest.UTC().Format(time.RFC3339)))
 	}
 	for _, b := range s.Breakers {
 		if b.State == policy.BreakerHalfOpen { // open ones are conditions
@@ -181,8 +181,16 @@ func (v *agentVerdict) warn(ctx context.Context, a *metrics.Agent, dead func(con
 		return
 	}
 	if n := dead(ctx, a); n > 0 {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("%d dead letters: requests that were not served (agentd dlq list)", n))
+		v.Warnings = append(v.Warnings, count(n, "dead letter: a request that was", "dead letters: requests that were")+" not served (agentd dlq list)")
 	}
+}
+
+// count is a number of things, of which there is one or are many.
+func count[N int | uint64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // lettersSeen are the dead letters of agents, as the broker has said within the last second: where

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentd/agentd/daemon/internal/httplisten"
 	"github.com/agentd/agentd/daemon/metrics"
+	"github.com/agentd/agentd/internal/otlp"
 )
 
 // Bounds of what strangers may use.
@@ -33,6 +34,14 @@ type Agent struct {
 	Metrics metrics.Agent
 	// Alive returns once the agent's own locks have opened: never, if they do not.
 	Alive func()
+}
+
+// A Process is what is asked for.
+type Process struct {
+	Agents []Agent
+	// LogsLost is how many lines of the log that the agents share never reached their collector.
+	// Nil is none.
+	LogsLost func() otlp.Dropped
 }
 
 // Settings are what a reload may change.
@@ -67,12 +76,12 @@ type setting struct {
 }
 
 // Listen listens at an address, and serves there until [Server.Close]. ctx bounds the opening.
-func Listen(ctx context.Context, address string, s Settings, log *slog.Logger, agents ...Agent) (*Server, error) {
-	var all []metrics.Agent
-	for _, a := range agents {
-		all = append(all, a.Metrics)
+func Listen(ctx context.Context, address string, s Settings, log *slog.Logger, of Process) (*Server, error) {
+	all := metrics.Process{LogsLost: of.LogsLost}
+	for _, a := range of.Agents {
+		all.Agents = append(all.Agents, a.Metrics)
 	}
-	handler, err := metrics.NewHandler(log, all...)
+	handler, err := metrics.NewHandler(log, all)
 	if err != nil {
 		return nil, fmt.Errorf("monitoring: %w", err)
 	}
@@ -80,7 +89,7 @@ func Listen(ctx context.Context, address string, s Settings, log *slog.Logger, a
 	if err != nil {
 		return nil, fmt.Errorf("monitoring: %w; choose another address with --listen or monitoring.listen", err)
 	}
-	m := &Server{log: log, listener: listener, metrics: handler, profiles: profiles(), probes: probes{agents: agents}}
+	m := &Server{log: log, listener: listener, metrics: handler, profiles: profiles(), probes: probes{agents: of.Agents}}
 	next, err := m.check(s)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())

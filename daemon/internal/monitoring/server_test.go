@@ -45,9 +45,11 @@ func (a *agent) get() Agent {
 	}
 }
 
+func of(a Agent) Process { return Process{Agents: []Agent{a}} }
+
 func listen(t *testing.T, address string, s Settings, a *agent) *Server {
 	t.Helper()
-	m, err := Listen(t.Context(), address, s, slog.New(slog.DiscardHandler), a.get())
+	m, err := Listen(t.Context(), address, s, slog.New(slog.DiscardHandler), of(a.get()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +214,7 @@ func TestToken(t *testing.T) {
 func TestBeyondThisMachine(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	for _, s := range []Settings{{}, {Insecure: true, Profiles: true}} {
-		if m, err := Listen(t.Context(), "0.0.0.0:0", s, log, (&agent{}).get()); err == nil {
+		if m, err := Listen(t.Context(), "0.0.0.0:0", s, log, of((&agent{}).get())); err == nil {
 			_ = m.Close(t.Context())
 			t.Errorf("served with %+v", s)
 		} else if !strings.Contains(err.Error(), "in agent.yaml") {
@@ -271,7 +273,7 @@ func TestBrokerIsAskedSeldom(t *testing.T) {
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		for _, ctx := range []context.Context{gone, t.Context(), t.Context()} {
-			if v := p.judge(ctx, true); len(v.Agents[0].Warnings) != 2 || !strings.HasPrefix(v.Agents[0].Warnings[1], "1 dead letters") {
+			if v := p.judge(ctx, true); len(v.Agents[0].Warnings) != 2 || !strings.HasPrefix(v.Agents[0].Warnings[1], "1 dead letter: a request that was not served") {
 				t.Errorf("%q", v.Agents[0].Warnings)
 			}
 		}
@@ -292,7 +294,7 @@ func TestCloseCutsOff(t *testing.T) {
 		<-answer
 		return nil
 	}
-	m, err := Listen(t.Context(), "127.0.0.1:0", Settings{}, slog.New(slog.DiscardHandler), a)
+	m, err := Listen(t.Context(), "127.0.0.1:0", Settings{}, slog.New(slog.DiscardHandler), of(a))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +318,7 @@ func TestCloseCutsOff(t *testing.T) {
 // A port that is taken is an error that names it. Connections are bounded, and freed.
 func TestListening(t *testing.T) {
 	m := listen(t, "127.0.0.1:0", Settings{}, &agent{})
-	_, err := Listen(t.Context(), m.listener.Addr().String(), Settings{}, slog.New(slog.DiscardHandler), (&agent{}).get())
+	_, err := Listen(t.Context(), m.listener.Addr().String(), Settings{}, slog.New(slog.DiscardHandler), of((&agent{}).get()))
 	if err == nil || !strings.Contains(err.Error(), m.listener.Addr().String()) || !strings.Contains(err.Error(), "address already in use") {
 		t.Error(err)
 	}

@@ -53,7 +53,7 @@ func (p *patient) running(ctx context.Context) {
 	case s.Version != own:
 		p.say(checkAgent, warn, "restart it with the new version, or use the agentd that it runs", "runs version %s, and this is agentd %s", s.Version, own)
 	case s.Ready:
-		p.say(checkAgent, ok, "", "ready: version %s, process %d, %d calls answered, %d of them failed", s.Version, s.PID, s.Requests, s.Errors)
+		p.say(checkAgent, ok, "", "ready: version %s, process %d, %s answered, %d of them failed", s.Version, s.PID, count(s.Requests, "call"), s.Errors)
 	}
 }
 

@@ -48,6 +48,10 @@ func (p *patient) broker(ctx context.Context) {
 		p.say(checkBroker, fail, "run this with the agent's own environment (AGENTD_NATS_CREDS, AGENTD_NATS_NKEY, …), or make credentials: agentd fleet nats-config",
 			"the broker refuses the agent's credentials: %v", err)
 		return
+	case isTLS(err):
+		p.say(checkBroker, fail, "mend the certificate of the broker, or the files of AGENTD_NATS_CA, AGENTD_NATS_CERT and AGENTD_NATS_KEY: a running agent reads them again by itself",
+			"is there, but no TLS connection can be made to it: %v", err)
+		return
 	case err != nil && p.status == nil && daemon.NeedsNoBroker(p.member, opts):
 		p.say(checkBroker, skipped, "start one (agentd broker) for agents in processes of their own (agentd run)",
 			"none can be reached, and `agentd fleet run` needs none: in one process memory reaches all whom the agent calls (%v)", err)
@@ -60,6 +64,12 @@ func (p *patient) broker(ctx context.Context) {
 	p.connection(v, took)
 	p.rights(ctx, v)
 	p.jetStream(ctx, v)
+}
+
+// isTLS reports whether a broker is there, with which TLS fails.
+func isTLS(err error) bool {
+	_, ok := errors.AsType[*nats.TLSError](err)
+	return ok
 }
 
 // connection judges the connection for calls.

@@ -8,8 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/natstest"
+	"github.com/agentd/agentd/internal/tlstest"
 	"github.com/agentd/agentd/policy"
 )
 
@@ -117,5 +121,20 @@ func TestCovers(t *testing.T) {
 		if got := covers(test.rule, test.subject); got != test.want {
 			t.Errorf("covers(%q, %q) = %v", test.rule, test.subject, got)
 		}
+	}
+}
+
+// A broker that is there, and whose certificate is not accepted, is told apart from one that cannot
+// be reached.
+func TestBrokerWithAnotherCertificate(t *testing.T) {
+	cert, key := tlstest.NewAuthority(t).Issue("server", time.Hour)
+	server := natstest.Run(t, fmt.Sprintf("tls { cert_file: %q, key_file: %q }", cert, key))
+	variables := map[string]string{"AGENTD_NATS_URL": "tls://" + server.Addr(), "AGENTD_NATS_CA": tlstest.NewAuthority(t).File}
+	p := &patient{examination: &examination{report: &report{}, env: &cli.Env{Getenv: func(name string) string { return variables[name] }}}, member: &fleet.Member{
+		ID: "a", Agent: &fleet.AgentFile{}, Peers: []*fleet.Peer{{Transports: []capability.TransportSpec{{Kind: capability.NATS}}}},
+	}}
+	p.broker(t.Context())
+	if len(p.lines) != 1 || p.lines[0].Status != fail || !strings.Contains(p.lines[0].Text, "no TLS connection") || !strings.Contains(p.lines[0].Remedy, "AGENTD_NATS_CA") {
+		t.Errorf("reported %+v", p.lines)
 	}
 }

@@ -122,7 +122,11 @@ func Fleet(ctx context.Context, env *cli.Env, watching bool) error {
 // introduce lists the agents of a running fleet.
 func introduce(name string, f *daemon.Fleet) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "fleet: %s\nrunning %d agents:\n", name, len(f.Daemons))
+	agents := "agents"
+	if len(f.Daemons) == 1 {
+		agents = "agent"
+	}
+	fmt.Fprintf(&text, "fleet: %s\nrunning %d %s:\n", name, len(f.Daemons), agents)
 	for _, d := range f.Daemons {
 		offers := "client-only"
 		if c := d.Member().Capabilities; c != nil {
