@@ -18,7 +18,10 @@ const liveTimeout = time.Second
 
 // Activity is what the agent does. It asks the brokers how far away they are.
 func (d *Daemon) Activity(ctx context.Context) control.Activity {
-	a := control.Activity{Status: d.Status(), Calls: d.stats.calls.Counts()}
+	a := control.Activity{Status: d.Status(), Calls: d.stats.calls.Counts(), Models: d.models.Counts(d.stats.calls)}
+	slices.SortFunc(a.Models, func(x, y control.ModelTokens) int {
+		return cmp.Or(strings.Compare(x.Capability, y.Capability), strings.Compare(x.Provider, y.Provider), strings.Compare(x.Model, y.Model), strings.Compare(x.Operation, y.Operation))
+	})
 	if !d.ready.Load() { // what follows comes and goes with the agent
 		return a
 	}

@@ -17,6 +17,8 @@ type Activity struct {
 	Status Status `json:"status"`
 	// Calls count the calls that have ended, at both ends, by role, peer and capability.
 	Calls []CallCounts `json:"calls,omitempty"`
+	// Models are the tokens of language models, where skills report them.
+	Models []ModelTokens `json:"models,omitempty"`
 	// InFlight are the calls that have not ended.
 	InFlight []InFlight `json:"inFlight,omitempty"`
 	// RoundTrips are those to the brokers that answer.
@@ -42,6 +44,21 @@ type CallCounts struct {
 	RateLimited uint64 `json:"rateLimited,omitempty"`
 	// Latencies are those of all of them, whatever came of them.
 	Latencies []LatencyBucket `json:"latencies,omitempty"`
+}
+
+// ModelTokens count what one language model has used for the calls of one capability, by the word of
+// its skill. The counts of a model that was not used for an hour may begin again.
+type ModelTokens struct {
+	Capability string `json:"capability"`
+	// Provider, Model and Operation are the skill's words, and "other" where a capability has used
+	// too many.
+	Provider  string `json:"provider"`
+	Model     string `json:"model"`
+	Operation string `json:"operation"`
+	// Requests is the number of requests with tokens; Input and Output are the tokens.
+	Requests uint64 `json:"requests"`
+	Input    uint64 `json:"input"`
+	Output   uint64 `json:"output"`
 }
 
 // A LatencyBucket counts the calls that took no longer than UpTo seconds, and longer than the

@@ -38,7 +38,7 @@ const unknown = "-"
 func (l look) plain(s *snapshot) string {
 	lines := []string{l.title(s)}
 	lines = append(lines, l.troubles(s)...)
-	for _, table := range [][]string{l.agents(s), l.calls(s), l.skills(s)} {
+	for _, table := range [][]string{l.agents(s), l.calls(s), l.skills(s), l.models(s)} {
 		if len(table) > 1 {
 			lines = append(lines, append([]string{"", l.colors.Bold(table[0])}, table[1:]...)...)
 		}

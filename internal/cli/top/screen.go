@@ -170,10 +170,13 @@ func (s *screen) draw(width, height int) string {
 	if agents := l.agents(s.shown); len(agents) > 1 {
 		add(append([]string{""}, agents...), max(3, rest/3), func(i int, text string) string { return heading(i-1, text) })
 	}
-	skills := l.skills(s.shown)
-	below := 0
-	if len(skills) > 1 {
-		below = min(len(skills)+1, rest/4)
+	var lower [][]string // tables below the calls, each with an empty line above it
+	below, heights := 0, []int{}
+	for _, all := range [][]string{l.skills(s.shown), l.models(s.shown)} {
+		if len(all) > 1 {
+			lower, heights = append(lower, append([]string{""}, all...)), append(heights, min(len(all)+1, rest/4))
+			below += heights[len(heights)-1]
+		}
 	}
 	if calls := l.calls(s.shown); len(calls) > 1 {
 		most := max(rest-below-1, 2)
@@ -181,8 +184,8 @@ func (s *screen) draw(width, height int) string {
 		add([]string{""}, 1, func(_ int, text string) string { return text })
 		add(append(calls[:1:1], calls[1+s.scroll:]...), most, heading)
 	}
-	if len(skills) > 1 {
-		add(append([]string{""}, skills...), below, func(i int, text string) string { return heading(i-1, text) })
+	for i, all := range lower {
+		add(all, heights[i], func(i int, text string) string { return heading(i-1, text) })
 	}
 	for len(lines) < height-1 {
 		lines = append(lines, "")

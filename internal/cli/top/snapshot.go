@@ -53,6 +53,7 @@ type agent struct {
 	Brokers    []broker                   `json:"brokers,omitempty"`
 	Queue      *control.Queue             `json:"queue,omitempty"`
 	Skills     []skill                    `json:"skills,omitempty"`
+	Models     []modelTokens              `json:"models,omitempty"`
 	// Dropped is the number of messages that came faster than they could be taken.
 	Dropped uint64 `json:"dropped,omitempty"`
 
@@ -129,6 +130,7 @@ func newAgent(id string, before, now *reading) agent {
 		a.Brokers = append(a.Brokers, one)
 	}
 	a.Skills = skillsOf(&old.Status, s, a.Seconds)
+	a.Models = modelsOf(old.Models, now.activity.Models, a.Seconds)
 	return a
 }
 

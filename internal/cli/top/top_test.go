@@ -43,10 +43,17 @@ func office() (before, now *reading) {
 			Latencies: []control.LatencyBucket{{UpTo: 0.002, Calls: quick}, {UpTo: 1.5, Calls: slow}},
 		}
 	}
-	before = &reading{began.Add(time.Minute), control.Activity{Status: earlier, Calls: []control.CallCounts{
+	before = &reading{began.Add(time.Minute), control.Activity{Status: earlier, Models: []control.ModelTokens{
+		{Capability: "file", Provider: "p", Model: "again", Operation: "chat", Requests: 9, Input: 90, Output: 9},
+		{Capability: "file", Provider: "p", Model: "opus", Operation: "chat", Requests: 10, Input: 4000, Output: 300},
+	}, Calls: []control.CallCounts{
 		count(rpc.RoleCaller, 100, 1, 0, 100, 0), count(rpc.RoleCallee, 5000, 0, 0, 5000, 0),
 	}}}
 	now = &reading{began.Add(time.Minute + 2*time.Second), control.Activity{
+		Models: []control.ModelTokens{
+			{Capability: "file", Provider: "p", Model: "again", Operation: "chat", Requests: 1, Input: 8, Output: 2},
+			{Capability: "file", Provider: "p", Model: "opus", Operation: "chat", Requests: 12, Input: 5000, Output: 340},
+		},
 		Status: status, RoundTrips: []control.RoundTrip{{Broker: "nats", Milliseconds: 0.25}}, Queue: &control.Queue{Waiting: 6, Dead: 1},
 		Calls:    []control.CallCounts{count(rpc.RoleCaller, 200, 51, 10, 198, 2), count(rpc.RoleCallee, 10, 0, 0, 10, 0)},
 		InFlight: []control.InFlight{{Role: rpc.RoleCallee, Peer: "other", Capability: "echo", Running: 1, Waiting: 9}},
@@ -110,6 +117,10 @@ desk   callee  other  echo        0.0      -       -       -       1       9
 
 AGENT  SKILL   PROCESSES  SERVING  RUNNING  WAITING  CPU    MEMORY  NOTE
 desk   python  2          1/2      1        4        50.0%  64M     restarts: 5
+
+AGENT  CAPABILITY  PROVIDER  MODEL  OPERATION  IN/S  OUT/S  REQUESTS  INPUT  OUTPUT
+desk   file        p         opus   chat       500   20.0   12        5000   340
+desk   file        p         again  chat       4.0   1.0    1         8      2
 `
 	if got := (look{order: byRate}).plain(s); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -143,6 +154,7 @@ func TestHostileNames(t *testing.T) {
 	a := newAgent(hostile, nil, now)
 	a.Error, a.State = hostile, stateNotReady
 	a.Calls = []calls{{Peer: hostile, Capability: hostile}}
+	a.Models = []modelTokens{{ModelTokens: control.ModelTokens{Capability: hostile, Provider: hostile, Model: hostile, Operation: hostile}}}
 	a.Skills = []skill{{Skill: hostile, Worker: &control.Worker{Down: hostile}}}
 	a.Conditions[0].Cause, a.Conditions[0].Effect = hostile, hostile
 	s := &snapshot{Fleet: hostile, Agents: []agent{a, {Agent: hostile, State: stateUnreachable, Error: hostile}, {Agent: hostile, elsewhere: true}}}
