@@ -66,6 +66,11 @@ func failedTLS(err error) bool {
 // not accept.
 func (r *resolved) explain(err error) error {
 	if r.CertFile == "" {
+		_, server := errors.AsType[*tls.CertificateVerificationError](err)
+		alert, ok := errors.AsType[*net.OpError](err)
+		if !server && (errors.Is(err, natsgo.ErrTLS) || ok && alert.Op == "remote error") {
+			return fmt.Errorf("%w (this end has no certificate, and the server may demand one)", err)
+		}
 		return err
 	}
 	pair, readErr := tls.LoadX509KeyPair(r.CertFile, r.KeyFile)
