@@ -63,7 +63,7 @@ const (
 	heartbeat   = time.Second
 	reopenPause = time.Second
 	lastPull    = 100 * time.Millisecond // how long a receiver that stops waits for the answer to its last pull request
-	maxReason   = 1 << 10 // bytes
+	maxReason   = 1 << 10                // bytes
 )
 
 // fetch runs until the receiver is stopped. It opens the consumer again when the
