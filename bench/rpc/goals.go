@@ -84,13 +84,13 @@ func processGoals() []goal {
 
 // logGoals need a log of a million records or more, and minutes to write it.
 func logGoals() []goal {
-	const audit = "benchmarks of the packages below auditchain"
+	const erasing = "reached for records of calls (12 to 20 ms), missed for others (39 to 55 ms): [audit-benchmarks.md](audit-benchmarks.md#erasing)"
 	const queries = "missed where matches are rare: [audit-benchmarks.md](audit-benchmarks.md#records-of-calls)"
 	return []goal{
 		{text: "a query with any condition or pair of conditions, 1 M records: time against the bare query", want: 2, unit: "×", elsewhere: queries},
 		{text: "a query with any condition or pair of conditions, 10 M records: time against the bare query", want: 2, unit: "×", elsewhere: queries},
-		{text: "appends while a log is pruned: p99", want: 20, unit: " ms", elsewhere: audit},
-		{text: "appends while a log is redacted: p99", want: 20, unit: " ms", elsewhere: audit},
+		{text: "appends while a log is pruned: p99", want: 20, unit: " ms", elsewhere: erasing},
+		{text: "appends while a log is redacted: p99", want: 20, unit: " ms", elsewhere: erasing},
 	}
 }
 

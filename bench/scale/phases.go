@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ func measure(s shape, p plan, progress func(string)) (rows []row, err error) {
 		return nil, err
 	}
 	progress(fmt.Sprintf("%d agents: starting", s.Agents))
+	debug.FreeOSMemory() // what the fleet before has left
 	begun, cpu, rss := time.Now(), cpuTime(), residentBytes()
 	r, err := startFleet(s, c)
 	if r != nil {
