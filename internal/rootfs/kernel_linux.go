@@ -1,7 +1,9 @@
 package rootfs
 
 import (
+	"crypto/rand"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +33,15 @@ func isKernel(file *os.File) bool {
 // folder. The kernel marks one that has lost it, for good; a file that is really called so
 // counts as one, and so does any without /proc.
 func hasItsName(file *os.File) bool {
-	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(file.Fd())))
-	return err == nil && !strings.HasSuffix(name, " (deleted)")
+	link := "/proc/self/fd/" + strconv.Itoa(int(file.Fd()))
+	name, err := os.Readlink(link)
+	if err != nil || strings.HasSuffix(name, " (deleted)") {
+		return false
+	}
+	// The kernel counts a name less a moment before it marks the one that is gone, and holds
+	// the lock of the folder until both are done. To look for a name that nobody has asked for
+	// before takes that lock, so that what was counted is marked by then.
+	_, _ = os.Lstat(filepath.Join(filepath.Dir(name), "."+rand.Text()))
+	again, err := os.Readlink(link)
+	return err == nil && again == name
 }
