@@ -15,7 +15,8 @@ import (
 )
 
 // eraseLog is a log of n records of violations, which have rows of their own, or of calls,
-// which are in packs. Their correlation ids are in no order, as those of real ones.
+// which are in packs. Their correlation ids are in no order, as those of foreign callers may
+// be: agentd's own ascend with time.
 func eraseLog(b *testing.B, kind auditchain.Kind, n int) *auditchain.Log {
 	b.Helper()
 	l := audittest.Open(b, auditchain.Options{})
