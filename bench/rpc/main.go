@@ -72,6 +72,9 @@ func main() {
 	if len(p.payloads) == 0 {
 		exit(errors.New("-payload: at least one size is needed"))
 	}
+	if p.page != "" && p.from == "" && len(p.callers)+len(p.rates) == 0 {
+		exit(errors.New("-o: a page is about calls: give -callers or -rates, or leave -o out for what else is measured"))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	exit(p.run(ctx, os.Stdout, os.Stderr))
