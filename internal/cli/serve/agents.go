@@ -13,8 +13,18 @@ import (
 	"github.com/agentd/agentd/transport/nats"
 )
 
-// Config loads the fleet and returns the configuration to run its agents with. It prepares this
-// process for them.
+// prepare is Config, for agents that this process runs until it is stopped.
+func prepare(env *cli.Env) (daemon.Config, error) {
+	cfg, err := Config(env)
+	if err == nil {
+		// Before the agents start, which would collect garbage meanwhile, and not before the
+		// load, which leaves a lot of it in a large fleet.
+		gcpace.Relax(env.Getenv)
+	}
+	return cfg, err
+}
+
+// Config loads the fleet and returns the configuration to run its agents with.
 func Config(env *cli.Env) (daemon.Config, error) {
 	log, err := env.Logger()
 	if err != nil {
@@ -33,9 +43,6 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	// Before the agents start, which would collect garbage meanwhile, and not before the load,
-	// which leaves a lot of it in a large fleet.
-	gcpace.Relax(env.Getenv)
 	paths, err := env.Paths(f)
 	if err != nil {
 		return daemon.Config{}, err
@@ -53,7 +60,7 @@ func Agent(ctx context.Context, env *cli.Env, agent string, watching bool) error
 	s, stopHUP := newService(watching)
 	defer stopHUP()
 	logsForMachines(env)
-	cfg, err := Config(env)
+	cfg, err := prepare(env)
 	if err != nil {
 		return err
 	}
@@ -93,7 +100,7 @@ func Fleet(ctx context.Context, env *cli.Env, watching bool) error {
 	s, stopHUP := newService(watching)
 	defer stopHUP()
 	logsForMachines(env)
-	cfg, err := Config(env)
+	cfg, err := prepare(env)
 	if err != nil {
 		return err
 	}

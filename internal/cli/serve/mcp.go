@@ -178,7 +178,7 @@ func pipe(ctx context.Context, env *cli.Env, agent string, stream *control.Strea
 func mcpAlone(ctx context.Context, env *cli.Env, agent string, serve func(context.Context, *daemon.Daemon) error) error {
 	s, stopHUP := newService(true)
 	defer stopHUP()
-	cfg, err := Config(env)
+	cfg, err := prepare(env)
 	if err != nil {
 		return err
 	}
