@@ -189,6 +189,8 @@ func TestSwappedDuringRead(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "d", "secret"), []byte("harmless"), 0o600))
 	stop := make(chan struct{})
 	var swappers sync.WaitGroup
+	defer swappers.Wait()
+	defer close(stop)
 	swap := func(name string, make ...func(path string) error) {
 		swappers.Go(func() {
 			for i := 0; ; i++ {
@@ -248,8 +250,6 @@ func TestSwappedDuringRead(t *testing.T) {
 			}
 		}
 	}
-	close(stop)
-	swappers.Wait()
 	if read["docs/file"] == 0 && read["docs/d/secret"] == 0 {
 		t.Error("no read succeeded: the race was not run")
 	}
