@@ -16,6 +16,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/internal/tlstest"
 	"github.com/agentd/agentd/rpc"
@@ -101,7 +102,7 @@ func TestStartAwaitsCertificates(t *testing.T) {
 	cert, key := ca.Issue("server", time.Hour)
 	server := natstest.Run(t, fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", cert, key, ca.File))
 	cfg := load(t, natsFiles("tls://"+server.Addr()))
-	log := &lines{}
+	log := &logtest.Lines{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	dir := t.TempDir()
 	cfg.NATS = nats.Options{CAFile: dir + "/ca.pem", CertFile: dir + "/cert.pem", KeyFile: dir + "/key.pem"}

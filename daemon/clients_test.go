@@ -22,6 +22,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 )
@@ -155,7 +156,7 @@ func TestClientsAttacked(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, withClients(t, "", ""))
 	cfg.Handlers = handle(echo)
-	log := &lines{}
+	log := &logtest.Lines{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	f := startFleet(t, cfg)
 	defer stop(t, f)

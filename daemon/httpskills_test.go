@@ -22,6 +22,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -112,7 +113,7 @@ func TestHTTPSkillAway(t *testing.T) {
 	t.Parallel()
 	address, listen := reserved(t)
 	cfg := load(t, withService("url: 'http://"+address+"/score'"))
-	log := &lines{}
+	log := &logtest.Lines{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	f := startFleet(t, cfg)
 	defer stop(t, f)

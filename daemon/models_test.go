@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentd/agentd/daemon/tracing"
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -118,7 +119,7 @@ caller CLIENT "callee/`+capability+`"
 // the log.
 func TestModelUsageRefused(t *testing.T) {
 	cfg := watched(withBus(load(t, withModels(t))))
-	log := &lines{}
+	log := &logtest.Lines{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	callee, caller := startAgent(t, cfg, "callee"), startAgent(t, cfg, "caller")
 	report := func(payload string) {

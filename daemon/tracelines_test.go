@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentd/agentd/daemon/tracing"
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestLinesNameSpans(t *testing.T) {
 	cfg := load(t, files())
 	cfg.Handlers = handle(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) { return inv.Payload, nil })
-	log := &lines{}
+	log := &logtest.Lines{}
 	cfg.Logger, cfg.LogCalls = slog.New(slog.NewTextHandler(log, nil)), true
 	c := traced(t, &cfg, tracing.Sampler{Ratio: 0})
 	f := startFleet(t, cfg)

@@ -17,27 +17,10 @@ import (
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/skill/worker"
 )
-
-// lines keeps a log while others write it.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // workerScript is a worker in shell, which answers with its version and process id, and by
 // asking a peer.
@@ -88,7 +71,7 @@ func pidOf(t *testing.T, f *daemon.Fleet, capability string) (version string, pi
 // pipe; the status and the ends of calls say what becomes of it.
 func TestWorker(t *testing.T) {
 	cfg := withGo(load(t, withWorker("")))
-	log := &lines{}
+	log := &logtest.Lines{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	f := startFleet(t, cfg)
 	defer stop(t, f)
@@ -189,7 +172,7 @@ func TestWorkerReload(t *testing.T) {
 // The stop of an agent ends a reload that waits for a new worker, and that worker with it.
 func TestStopEndsReload(t *testing.T) {
 	cfg := withGo(load(t, withWorker(", startTimeoutMs: 600000")))
-	log := &lines{}
+	log := &logtest.Lines{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	f := startFleet(t, cfg)
 	d, _ := f.Daemon("callee")
@@ -213,7 +196,7 @@ func TestStopEndsReload(t *testing.T) {
 // agent has a condition, calls are refused as ones to repeat, and all of that ends by itself.
 func TestWorkerDown(t *testing.T) {
 	cfg := withGo(load(t, withWorker(", start: eager")))
-	log := &lines{}
+	log := &logtest.Lines{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	rescript(t, cfg, "exit_at_start=no", "exit_at_start=yes")
 	f := startFleet(t, cfg)

@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentd/agentd/daemon/broker"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/transporttest"
@@ -171,25 +170,8 @@ func TestStopIsBounded(t *testing.T) {
 	stop(t, b)
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestLogsToSlog(t *testing.T) {
-	var log lockedBuffer
+	var log logtest.Lines
 	start(t, broker.Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Name: "the-broker"})
 	if text := log.String(); !strings.Contains(text, "level=DEBUG") || !strings.Contains(text, "the-broker") {
 		t.Errorf("the log has no name of the server in it:\n%s", text)

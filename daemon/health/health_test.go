@@ -1,40 +1,21 @@
 package health
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/agentd/agentd/internal/logtest"
 )
 
-// A logbook keeps log lines; it may be read while others write.
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logbook) lines(level string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), "level="+level)
-}
-
-func board() (*Board, *logbook) {
-	var l logbook
-	return NewBoard(slog.New(slog.NewTextHandler(&l, nil))), &l
+func board() (*Board, *logtest.Lines) {
+	var l logtest.Lines
+	return NewBoard(l.Logger()), &l
 }
 
 func full(code string) Condition {
@@ -51,25 +32,25 @@ func TestConditionIsSaidOnce(t *testing.T) {
 			b.Begin(full("disk-full"))
 		}
 		began := time.Now()
-		if logged.lines("ERROR") != 1 || logged.lines("INFO") != 0 {
-			t.Errorf("logged %s", &logged.text)
+		if logged.Count("level=ERROR") != 1 || logged.Count("level=INFO") != 0 {
+			t.Errorf("logged %s", logged)
 		}
 		for _, want := range []string{`msg="no records"`, "condition=audit-log", "code=disk-full", `cause="the disk is disk-full"`, `remedy="free space"`} {
-			if !strings.Contains(logged.text.String(), want) {
-				t.Errorf("no %s in %s", want, &logged.text)
+			if !strings.Contains(logged.String(), want) {
+				t.Errorf("no %s in %s", want, logged)
 			}
 		}
 		time.Sleep(time.Second)
 		b.Begin(full("io"))
-		if logged.lines("ERROR") != 2 || !b.Active()[0].Since.Equal(began) {
-			t.Errorf("after another cause: %+v, %s", b.Active(), &logged.text)
+		if logged.Count("level=ERROR") != 2 || !b.Active()[0].Since.Equal(began) {
+			t.Errorf("after another cause: %+v, %s", b.Active(), logged)
 		}
 		if err := b.Err(); err == nil || err.Error() != "audit-log: no records: the disk is io (free space)" {
 			t.Errorf("readiness: %v", err)
 		}
 		b.End(AuditLog, "")
-		if logged.lines("INFO") != 1 || !strings.Contains(logged.text.String(), `msg="over: no records"`) || !strings.Contains(logged.text.String(), "lasted=1s") {
-			t.Errorf("logged %s", &logged.text)
+		if logged.Count("level=INFO") != 1 || !strings.Contains(logged.String(), `msg="over: no records"`) || !strings.Contains(logged.String(), "lasted=1s") {
+			t.Errorf("logged %s", logged)
 		}
 		if b.Err() != nil || b.Active() != nil || b.Warnings() != nil {
 			t.Error("it has ended, and is still shown")
@@ -88,8 +69,8 @@ func TestAdvisoryConditions(t *testing.T) {
 	if got := b.Warnings(); b.Err() != nil || len(got) != 1 || got[0] != "audit-witness: e: c" {
 		t.Errorf("%v, %v", got, b.Err())
 	}
-	if logged.lines("ERROR") != 2 || !strings.Contains(logged.text.String(), "subject=b") {
-		t.Errorf("logged %s", &logged.text)
+	if logged.Count("level=ERROR") != 2 || !strings.Contains(logged.String(), "subject=b") {
+		t.Errorf("logged %s", logged)
 	}
 }
 
@@ -132,8 +113,8 @@ func TestMonitorEndsTroubleByItself(t *testing.T) {
 		w.fail(errors.New("full"))
 		m.Fail(errors.New("full"))
 		m.Fail(errors.New("another"))
-		if err := m.Err(); err == nil || err.Error() != "full" || logged.lines("ERROR") != 1 {
-			t.Errorf("%v, %s", err, &logged.text)
+		if err := m.Err(); err == nil || err.Error() != "full" || logged.Count("level=ERROR") != 1 {
+			t.Errorf("%v, %s", err, logged)
 		}
 		time.Sleep(time.Hour)
 		if n := w.probes.Load(); n < 600 || n > 800 {
@@ -141,14 +122,14 @@ func TestMonitorEndsTroubleByItself(t *testing.T) {
 		}
 		w.fail(errors.New("io")) // the cause changes
 		time.Sleep(2 * lastProbe)
-		if logged.lines("ERROR") != 2 || m.Err().Error() != "io" {
-			t.Errorf("%v, %s", m.Err(), &logged.text)
+		if logged.Count("level=ERROR") != 2 || m.Err().Error() != "io" {
+			t.Errorf("%v, %s", m.Err(), logged)
 		}
 		w.broken.Store(nil)
 		time.Sleep(lastProbe)
 		synctest.Wait()
-		if m.Err() != nil || w.ended.Load() != 1 || logged.lines("INFO") != 1 {
-			t.Errorf("%v, %d ended, %s", m.Err(), w.ended.Load(), &logged.text)
+		if m.Err() != nil || w.ended.Load() != 1 || logged.Count("level=INFO") != 1 {
+			t.Errorf("%v, %d ended, %s", m.Err(), w.ended.Load(), logged)
 		}
 	})
 }
@@ -161,7 +142,7 @@ func TestMonitorFindsTrouble(t *testing.T) {
 		m := w.watch(b)
 		defer m.Close()
 		time.Sleep(time.Minute + time.Second)
-		if w.idle.Load() != 30 || m.Err() != nil || logged.lines("ERROR")+logged.lines("INFO") != 0 {
+		if w.idle.Load() != 30 || m.Err() != nil || logged.Count("level=ERROR")+logged.Count("level=INFO") != 0 {
 			t.Errorf("%d checks, %v", w.idle.Load(), m.Err())
 		}
 		w.fail(errors.New("gone"))
@@ -187,7 +168,7 @@ func TestMonitorBoundsItsLines(t *testing.T) {
 			m.Fail(errors.New("large records do not fit"))
 			time.Sleep(10 * time.Millisecond)
 		}
-		if n := logged.lines("ERROR"); n < 100 || n > 1000/4 {
+		if n := logged.Count("level=ERROR"); n < 100 || n > 1000/4 {
 			t.Errorf("%d lines in %s", n, 100_000*10*time.Millisecond)
 		}
 	})

@@ -1,7 +1,6 @@
 package skillapi_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/daemon/skillapi"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -39,27 +39,9 @@ type results func(ctx context.Context, id string) *rpc.Result
 
 func (f results) Await(ctx context.Context, id string) *rpc.Result { return f(ctx, id) }
 
-// A log keeps the lines of a server's log.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // serve runs a server until the test ends. A nil function is one that the test does not
 // expect to be called.
-func serve(t *testing.T, call caller, await results) (*skillapi.Server, *log) {
+func serve(t *testing.T, call caller, await results) (*skillapi.Server, *logtest.Lines) {
 	t.Helper()
 	if call == nil {
 		call = func(_ context.Context, r rpc.Request) (*rpc.Result, error) {
@@ -73,7 +55,7 @@ func serve(t *testing.T, call caller, await results) (*skillapi.Server, *log) {
 			return &rpc.Result{}
 		}
 	}
-	lines := &log{}
+	lines := &logtest.Lines{}
 	s, err := skillapi.Listen(t.Context(), skillapi.Config{
 		Caller: call, Results: await, MaxPayloadBytes: func() int { return 1 << 10 }, Logger: slog.New(slog.NewTextHandler(lines, nil)),
 		ModelUsage: func(inv *rpc.Invocation, u *rpc.ModelUsage) {

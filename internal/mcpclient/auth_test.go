@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/internal/mcpauth"
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/netguard"
@@ -62,8 +63,8 @@ func TestLogins(t *testing.T) {
 			s := oauthtest.New(t)
 			r := s.Protect(streamable(library(), era), "use")
 			o, logIn := protected(t, r)
-			said := &records{}
-			o.Logger = said.logger()
+			said := &logtest.Lines{}
+			o.Logger = said.Logger()
 			o.Pinned = []mcpclient.Contract{{Name: "echo", Description: "Says what it is told.", InputSchema: json.RawMessage(objectSchema), Annotations: json.RawMessage(`{"idempotentHint":true}`)}}
 			o.AcceptDescriptions = true
 			o.Judge = func(context.Context, mcpclient.Contract, *mcpclient.Contract) ([]mcpclient.Change, bool) {
@@ -103,12 +104,12 @@ func TestLogins(t *testing.T) {
 			logIn()
 			waitFor(t, func() bool { return c.State().Connected })
 			mustCall(t, c, "echo", `{}`)
-			if said.count("needs a login") != 4 || said.count("is back") != 2 { // each line, and its error
-				t.Errorf("the log is %s", said.text.String())
+			if said.Count("needs a login") != 4 || said.Count("is back") != 2 { // each line, and its error
+				t.Errorf("the log is %s", said.String())
 			}
 			for _, token := range r.Tokens() {
-				if said.count(token) != 0 {
-					t.Errorf("the log has a token: %s", said.text.String())
+				if said.Count(token) != 0 {
+					t.Errorf("the log has a token: %s", said.String())
 				}
 			}
 		})
@@ -170,8 +171,8 @@ func TestTokensInErrors(t *testing.T) {
 			o, logIn := protected(t, r)
 			o.Era = era
 			logIn()
-			said := &records{}
-			o.Logger = said.logger()
+			said := &logtest.Lines{}
+			o.Logger = said.Logger()
 			hides := func(what, text string) {
 				t.Helper()
 				if !strings.Contains(text, "not with Bearer") {
@@ -198,7 +199,7 @@ func TestTokensInErrors(t *testing.T) {
 			away := start(t, o)
 			waitFor(t, func() bool { return away.State().Cause != "" })
 			hides("the state", away.State().Cause)
-			waitFor(t, func() bool { return said.count("not with Bearer") > 0 })
+			waitFor(t, func() bool { return said.Count("not with Bearer") > 0 })
 			hides("the log", said.String())
 		})
 	}
@@ -214,10 +215,10 @@ func TestLoginThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.URL.Auth = mcpauth.NewPerson(mcpauth.Config{Name: "web", URL: r.URL, Policy: o.URL.Policy}, mcpauth.Store{Dir: filepath.Join(file, "logins"), Agent: "agent://desk"})
-	said := &records{}
-	o.Logger = said.logger()
+	said := &logtest.Lines{}
+	o.Logger = said.Logger()
 	c := start(t, o)
-	waitFor(t, func() bool { return said.count("not a directory") == 1 })
+	waitFor(t, func() bool { return said.Count("not a directory") == 1 })
 	if state := c.State(); !state.NeedsLogin || strings.Contains(state.Cause, file) {
 		t.Errorf("%+v", state)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/netguard"
 )
@@ -112,8 +113,8 @@ func TestServerDown(t *testing.T) {
 		}
 		inner.ServeHTTP(w, r)
 	}))
-	said := &records{}
-	o.Logger = said.logger()
+	said := &logtest.Lines{}
+	o.Logger = said.Logger()
 	pin(t, &o)
 	c := start(t, o)
 	mustCall(t, c, "echo", `{}`)
@@ -125,8 +126,8 @@ func TestServerDown(t *testing.T) {
 	})
 	down.Store(false)
 	mustCall(t, c, "echo", `{}`)
-	if said.count("is away") != 1 || said.count("is back") != 1 {
-		t.Errorf("the log is %s", said.text.String())
+	if said.Count("is away") != 1 || said.Count("is back") != 1 {
+		t.Errorf("the log is %s", said.String())
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/internal/mcpclient"
 )
 
@@ -165,8 +166,8 @@ func TestAway(t *testing.T) {
 	o := command(t, "fails")
 	o.Pinned = []mcpclient.Contract{{Name: "t", InputSchema: json.RawMessage(objectSchema)}}
 	o.Limits.MinBackoff, o.Limits.MaxBackoff = time.Hour, time.Hour
-	log := &records{}
-	o.Logger = log.logger()
+	log := &logtest.Lines{}
+	o.Logger = log.Logger()
 	c := start(t, o)
 	_, e := call(t, c, "t", `{}`)
 	if e == nil || e.Code != mcpclient.Away || e.Sent || !e.Retryable {
@@ -175,7 +176,7 @@ func TestAway(t *testing.T) {
 	if cause := c.State().Cause; !strings.Contains(cause, "exit status 7") || !strings.Contains(cause, "no database") {
 		t.Errorf("the cause is %q", cause)
 	}
-	if n := log.count("an MCP server is away"); n != 1 {
+	if n := log.Count("an MCP server is away"); n != 1 {
 		t.Errorf("%d lines", n)
 	}
 }
@@ -257,8 +258,8 @@ func TestRequestsOfServers(t *testing.T) {
 	o := command(t, "library")
 	o.Era = mcpclient.Era2025
 	pin(t, &o)
-	log := &records{}
-	o.Logger = log.logger()
+	log := &logtest.Lines{}
+	o.Logger = log.Logger()
 	r, e := call(t, start(t, o), "asks", `{}`)
 	if e != nil || r.Content[0].(*mcp.TextContent).Text != "true true true" {
 		t.Errorf("%+v, %v", r, e)
@@ -271,7 +272,7 @@ func TestRequestsOfServers(t *testing.T) {
 	if r, e := call(t, start(t, o), "asks", `{}`); e != nil || r.Content[0].(*mcp.TextContent).Text != "true false true" {
 		t.Errorf("%+v, %v", r, e)
 	}
-	if log.count("asks for what it may not have") == 0 {
+	if log.Count("asks for what it may not have") == 0 {
 		t.Error("the log does not say it")
 	}
 }
@@ -289,15 +290,15 @@ func TestFloods(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	o = command(t, "chatter")
-	log := &records{}
-	o.Logger = log.logger()
+	log := &logtest.Lines{}
+	o.Logger = log.Logger()
 	if _, err := mcpclient.List(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if n := log.count("wrote to standard error"); n != 100 {
+	if n := log.Count("wrote to standard error"); n != 100 {
 		t.Errorf("%d lines are in the log", n)
 	}
-	if log.count("more to standard error than the log takes") != 1 {
+	if log.Count("more to standard error than the log takes") != 1 {
 		t.Error("the log does not say what is left out")
 	}
 }
@@ -397,8 +398,8 @@ func TestProgressAndFailures(t *testing.T) {
 func TestCloseEndsAJudgement(t *testing.T) {
 	o := command(t, "library")
 	pin(t, &o)
-	log, judging := &records{}, make(chan struct{}, 1)
-	o.Logger = log.logger()
+	log, judging := &logtest.Lines{}, make(chan struct{}, 1)
+	o.Logger = log.Logger()
 	o.Judge = func(ctx context.Context, _ mcpclient.Contract, _ *mcpclient.Contract) ([]mcpclient.Change, bool) {
 		select {
 		case judging <- struct{}{}:
@@ -409,7 +410,7 @@ func TestCloseEndsAJudgement(t *testing.T) {
 	}
 	c := start(t, o)
 	<-judging
-	if err := c.Close(); err != nil || log.count("is refused") != 0 {
-		t.Errorf("%v, %s", err, log.text.String())
+	if err := c.Close(); err != nil || log.Count("is refused") != 0 {
+		t.Errorf("%v, %s", err, log.String())
 	}
 }

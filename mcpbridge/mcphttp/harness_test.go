@@ -17,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/mcpbridge/mcphttp"
 )
 
@@ -35,7 +36,7 @@ type endpoint struct {
 	t       *testing.T
 	handler *mcphttp.Handler
 	tools   *tools
-	log     *lockedBuffer
+	log     *logtest.Lines
 	client  *http.Client // in place of the server's own
 }
 
@@ -110,24 +111,6 @@ func text(s string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
 }
 
-// lockedBuffer keeps a log.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 func tokens() mcphttp.Auth {
 	return mcphttp.Auth{Tokens: []mcphttp.Token{{Client: "desk", Secret: deskToken}, {Client: "other", Secret: otherToken}, {Client: "desk", Secret: spareToken}}}
 }
@@ -135,7 +118,7 @@ func tokens() mcphttp.Auth {
 // serve starts an endpoint. change may change its configuration, and before its server.
 func serve(t *testing.T, change func(*mcphttp.Config), before ...func(*httptest.Server)) *endpoint {
 	t.Helper()
-	e := &endpoint{t: t, log: new(lockedBuffer), tools: &tools{
+	e := &endpoint{t: t, log: new(logtest.Lines), tools: &tools{
 		servers: map[string]*mcp.Server{}, started: make(chan string, 1000), ended: make(chan error, 1000), release: make(chan struct{}),
 	}}
 	cfg := mcphttp.Config{Server: e.tools.server, Auth: tokens(), Logger: slog.New(slog.NewTextHandler(e.log, nil))}

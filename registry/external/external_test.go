@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/oauthtest"
 	"github.com/agentd/agentd/registry"
@@ -64,27 +64,10 @@ func serve(dir string) {
 }
 
 // agent is an agent in a folder of its own.
-func agent(t *testing.T) (ctx registry.Context, dir string, log *lines) {
+func agent(t *testing.T) (ctx registry.Context, dir string, log *logtest.Lines) {
 	t.Helper()
-	dir, log = t.TempDir(), &lines{}
+	dir, log = t.TempDir(), &logtest.Lines{}
 	return registry.Context{Context: t.Context(), Agent: "hub", AgentDir: dir, WorkspaceDir: dir, Logger: slog.New(slog.NewTextHandler(log, nil))}, dir, log
-}
-
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // configured is the capability with one server, the test binary, and more keys.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -17,7 +18,7 @@ import (
 
 // The line about a reply that is ignored leads to the call that it came for.
 func TestIgnoredReplyNamesItsCall(t *testing.T) {
-	log := &rpctest.Log{}
+	log := &logtest.Lines{}
 	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), func(cc *caller.Config, _ *callee.Config) {
 		cc.Logger = slog.New(slog.NewTextHandler(log, nil))
 	})
@@ -40,7 +41,7 @@ func TestIgnoredReplyNamesItsCall(t *testing.T) {
 func TestIgnoredRepliesDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const flood, most = 1000, 100
-		log := &rpctest.Log{}
+		log := &logtest.Lines{}
 		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), func(cc *caller.Config, _ *callee.Config) {
 			cc.Logger = slog.New(slog.NewTextHandler(log, nil))
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/internal/tlstest"
 	"github.com/agentd/agentd/transport"
@@ -104,7 +105,7 @@ func TestTLSOfReconnections(t *testing.T) {
 	good, goodKey := ca.Issue("client", time.Hour)
 	late, lateKey := ca.Issue("client", -time.Hour)
 	own, ownKey, trusted := file(t, "cert.pem", read(good)), file(t, "key.pem", read(goodKey)), file(t, "ca.pem", read(ca.File))
-	log := &lines{}
+	log := &logtest.Lines{}
 	c := connect(t, nats.Options{
 		Servers: []string{"tls://" + server.Addr()}, CAFile: trusted, CertFile: own, KeyFile: ownKey, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
@@ -132,7 +133,7 @@ func TestTLSOfReconnections(t *testing.T) {
 		fault.end()
 		eventually.Succeeds(t, "it has connected again", c.Err)
 	}
-	if n := log.count("level=ERROR"); n != 2 {
+	if n := log.Count("level=ERROR"); n != 2 {
 		t.Errorf("%d lines of errors, not one for each fault", n)
 	}
 }

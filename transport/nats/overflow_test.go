@@ -1,7 +1,6 @@
 package nats_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
@@ -46,30 +46,12 @@ func TestConformanceWithOverflow(t *testing.T) {
 	})
 }
 
-// lines collects log lines.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
-}
-
 // A stuck is a subscription whose handler is stuck with its first message, until it is
 // released.
 type stuck struct {
 	transport.Subscription
 	pub             transport.Transport
-	log             *lines
+	log             *logtest.Lines
 	release         func() // also at the end of the test, which otherwise hangs when it fails
 	taken, overflow chan string
 }
@@ -78,7 +60,7 @@ func newStuck(t *testing.T, opts nats.Options, overflow transport.Handler) *stuc
 	t.Helper()
 	server := natstest.Run(t, "")
 	release := make(chan struct{})
-	s := &stuck{log: &lines{}, release: sync.OnceFunc(func() { close(release) }), taken: make(chan string, 10_000), overflow: make(chan string, 10_000)}
+	s := &stuck{log: &logtest.Lines{}, release: sync.OnceFunc(func() { close(release) }), taken: make(chan string, 10_000), overflow: make(chan string, 10_000)}
 	opts.Servers, opts.Logger = []string{server.URL()}, slog.New(slog.NewTextHandler(s.log, nil))
 	s.pub = connect(t, nats.Options{Servers: opts.Servers})
 	if overflow == nil {
@@ -137,8 +119,8 @@ func TestOverflow(t *testing.T) {
 	if err := s.Drain(t.Context()); err != nil || s.Dropped() != 0 {
 		t.Errorf("drain: %v, %d dropped", err, s.Dropped())
 	}
-	if s.log.count("further ones are refused") != 1 || s.log.count(`"messages are taken again" topic=t refused=20 dropped=0`) != 1 {
-		t.Errorf("log:\n%s", s.log.text.String())
+	if s.log.Count("further ones are refused") != 1 || s.log.Count(`"messages are taken again" topic=t refused=20 dropped=0`) != 1 {
+		t.Errorf("log:\n%s", s.log.String())
 	}
 }
 
@@ -181,8 +163,8 @@ func TestOverflowOfTheOverflow(t *testing.T) {
 	if n := s.Dropped(); n != 50 && n != 51 {
 		t.Errorf("%d dropped", n)
 	}
-	if s.log.count("messages dropped") != 1 || s.log.count("messages are taken again") != 1 {
-		t.Errorf("log:\n%s", s.log.text.String())
+	if s.log.Count("messages dropped") != 1 || s.log.Count("messages are taken again") != 1 {
+		t.Errorf("log:\n%s", s.log.String())
 	}
 }
 

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -41,7 +40,7 @@ type World struct {
 	// Option replaces its Auditor.
 	CallerViolations, CalleeViolations *Violations
 	// CalleeLog is what Inbox logs.
-	CalleeLog *Log
+	CalleeLog *logtest.Lines
 }
 
 // An Option changes the two ends before a [World] starts them.
@@ -55,7 +54,7 @@ func NewWorld(t testing.TB, h rpc.Handler, options ...Option) *World {
 		Bus:              memory.NewBus(memory.Options{}),
 		CallerViolations: &Violations{},
 		CalleeViolations: &Violations{},
-		CalleeLog:        &Log{},
+		CalleeLog:        &logtest.Lines{},
 	}
 	contract := Document(t, Contract)
 	w.CallerConn, w.CalleeConn = w.Bus.Connect(), w.Bus.Connect()
@@ -160,26 +159,6 @@ func WantStatus(t testing.TB, res *rpc.Result, status rpc.Status, code rpc.Code)
 	if res.Error == nil || res.Error.Code != code {
 		t.Errorf("error %v, want code %v", res.Error, code)
 	}
-}
-
-// A Log collects log lines. It is safe for concurrent use.
-type Log struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write implements [io.Writer].
-func (l *Log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// String returns everything that was logged.
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // Document parses a capabilities file.

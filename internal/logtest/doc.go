@@ -1,0 +1,2 @@
+// Package logtest keeps what a test's subject logs.
+package logtest
