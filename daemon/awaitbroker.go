@@ -46,17 +46,21 @@ func (d *Daemon) awaitBroker(ctx context.Context, connect func(context.Context) 
 // brokers are, without a restart of their clients: each attempt reads the files again. Meanwhile
 // readiness, the log and the control API say what the agent waits for.
 func (d *Daemon) retryBroker(ctx context.Context, connect func(context.Context) error, err error) error {
+	waits := func() { d.conditions.Begin(brokerAway("no calls are made or taken yet", err)) }
+	waits() // before anybody can ask why
 	starting, listening := control.Listen(ctx, d.Socket(), d.operators().Only(control.NewStarting(d.startingStatus)), d.log)
 	if listening != nil {
 		return listening
 	}
 	for wait := firstConnect; awaited(err); wait = min(2*wait, lastConnect) {
-		d.conditions.Begin(brokerAway("no calls are made or taken yet", err))
 		select {
 		case <-time.After(wait/2 + rand.N(wait/2)): //nolint:gosec // not all agents of a fleet at once, which nobody needs to guess
 			err = connect(ctx)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
+		}
+		if awaited(err) {
+			waits()
 		}
 	}
 	if err == nil {
