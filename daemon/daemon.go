@@ -42,7 +42,7 @@ type Daemon struct {
 
 	// Of the start, whose goroutine they belong to.
 	turn     turn
-	recorded bool // the audit log has the record of the start, or may have it
+	recorded bool // the audit log has the record of the start
 	failed   bool // it has failed, and what had begun was stopped
 
 	conditions *health.Board // what is wrong now

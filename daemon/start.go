@@ -224,10 +224,17 @@ func (d *Daemon) openControl(ctx context.Context) (err error) {
 	return err
 }
 
-// recordStart makes sure that the log takes records before any request is accepted. A record that
-// ctx has cut short may be there.
+// startRecordTimeout bounds the wait for the record of the start.
+const startRecordTimeout = 5 * time.Second
+
+// recordStart makes sure that the log takes records before any request is accepted. A start that is
+// cut short waits for its record all the same: whether there is one decides whether the stop has one.
 func (d *Daemon) recordStart(ctx context.Context) error {
-	err := d.audit.lifecycle(ctx, "started", d.cfg.Version)
-	d.recorded = err == nil || ctx.Err() != nil
-	return err
+	recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startRecordTimeout)
+	defer cancel()
+	if err := d.audit.lifecycle(recordCtx, "started", d.cfg.Version); err != nil {
+		return err
+	}
+	d.recorded = true
+	return context.Cause(ctx)
 }
