@@ -112,7 +112,7 @@ func TestFleetStartEnds(t *testing.T) {
 			far.Close()
 			cancel()
 		}
-		if err := <-failed; err == nil || !strings.Contains(err.Error(), test.says) || strings.Count(err.Error(), "agent ") != 1 {
+		if err := <-failed; err == nil || !strings.Contains(err.Error(), test.says) || strings.Count("\n"+err.Error(), "\nagent ") != 1 {
 			t.Errorf("%s: the start ended with %v", name, err)
 		}
 		cancel()
