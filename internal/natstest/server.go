@@ -1,6 +1,7 @@
 package natstest
 
 import (
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,32 @@ import (
 // startLimit bounds the start of a server or a cluster. It is long, because a machine
 // that runs all tests at once may be busy.
 const startLimit = 20 * time.Second
+
+// The first of the ports for routes and for clients, 10,000 of each. They are below those from
+// which systems choose ports for connections: of those, anybody's connection may take the port of
+// a server that a test has stopped, which then cannot start again.
+const (
+	routePorts  = 10_000
+	clientPorts = 20_000
+)
+
+// steadyPorts returns ports of loopback that are free, from those after first.
+func steadyPorts(t testing.TB, first, count int) (ports []int) {
+	t.Helper()
+	for tries := 0; len(ports) < count; tries++ {
+		port := first + rand.IntN(10_000) //nolint:gosec // other tests are to choose others, which nobody needs to guess
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			if tries > 1000 {
+				t.Fatalf("no port is free: %v", err)
+			}
+			continue
+		}
+		defer l.Close() // at the end, so that none is chosen twice
+		ports = append(ports, port)
+	}
+	return ports
+}
 
 // A Server is a nats-server on a loopback port of its own.
 type Server struct {
@@ -35,7 +62,7 @@ func Run(t testing.TB, conf string) *Server {
 	if err != nil {
 		t.Fatalf("nats-server configuration: %v", err)
 	}
-	opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT
+	opts.Host, opts.Port = "127.0.0.1", steadyPorts(t, clientPorts, 1)[0]
 	opts.NoLog, opts.NoSigs = true, true
 	opts.StoreDir = t.TempDir()
 	s := &Server{t: t, opts: opts}
@@ -57,8 +84,6 @@ func (s *Server) Start() {
 		s.t.Fatal("nats-server did not start")
 	}
 	s.running = running
-	// From now on the port is fixed, so that clients find a restarted server.
-	s.opts.Port = running.Addr().(*net.TCPAddr).Port
 }
 
 // Stop stops the server and closes every connection to it. It may be called twice.
@@ -77,8 +102,7 @@ func RunCluster(t testing.TB, nodes int) []*Server {
 	var servers []*Server
 	routes := ""
 	for i := range nodes {
-		s := Run(t, "server_name: node"+strconv.Itoa(i)+"\ncluster { name: test, listen: \"127.0.0.1:-1\", routes: ["+routes+"] }")
-		s.opts.Cluster.Port = s.running.ClusterAddr().Port // kept over restarts
+		s := Run(t, "server_name: node"+strconv.Itoa(i)+"\ncluster { name: test, listen: \"127.0.0.1:"+strconv.Itoa(steadyPorts(t, routePorts, 1)[0])+"\", routes: ["+routes+"] }")
 		routes = "\"nats://" + s.running.ClusterAddr().String() + "\""
 		servers = append(servers, s)
 	}
@@ -120,17 +144,9 @@ func RunJetStreamCluster(t testing.TB, nodes int) []*Server {
 	t.Helper()
 	// Each server must know all routes when it starts, because the routes determine how
 	// many votes elect a leader. So the ports are chosen before the first starts.
-	ports, routes := make([]int, nodes), make([]string, nodes)
-	for i := range nodes {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-		routes[i] = "\"nats://127.0.0.1:" + strconv.Itoa(ports[i]) + "\""
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+	ports, routes := steadyPorts(t, routePorts, nodes), make([]string, nodes)
+	for i, port := range ports {
+		routes[i] = "\"nats://127.0.0.1:" + strconv.Itoa(port) + "\""
 	}
 	servers := make([]*Server, nodes)
 	for i, port := range ports {
