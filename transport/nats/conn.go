@@ -69,9 +69,6 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 	if err != nil {
 		return nil, &transport.Error{Code: transport.Failed, Op: "connect", Cause: err}
 	}
-	if err := r.checkCertificates(); err != nil {
-		return nil, &transport.Error{Code: transport.Disconnected, Op: "connect", Topic: r.redactedServers(), Cause: &TLSError{err}}
-	}
 	timeout := r.ConnectTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(deadline))

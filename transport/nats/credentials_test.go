@@ -121,6 +121,7 @@ func TestTLSOfReconnections(t *testing.T) {
 	}{
 		{func() { put(trusted, read(tlstest.NewAuthority(t).File)) }, func() { put(trusted, read(ca.File)) }, "unknown authority"},
 		{func() { put(own, read(late)); put(ownKey, read(lateKey)) }, func() { put(own, read(good)); put(ownKey, read(goodKey)) }, "has expired at "},
+		{func() { _ = os.Remove(own) }, func() { put(own, read(good)) }, "CertFile: " + own},
 	} {
 		server.Stop()
 		fault.begin()
@@ -133,7 +134,7 @@ func TestTLSOfReconnections(t *testing.T) {
 		fault.end()
 		eventually.Succeeds(t, "it has connected again", c.Err)
 	}
-	if n := log.Count("level=ERROR"); n != 2 {
+	if n := log.Count("level=ERROR"); n != 3 {
 		t.Errorf("%d lines of errors, not one for each fault", n)
 	}
 }

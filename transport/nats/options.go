@@ -269,12 +269,7 @@ func (r *resolved) natsOptions() []natsgo.Option {
 	case r.NKeySeedFile != "":
 		options = append(options, nkeyOption(r.NKeySeedFile))
 	}
-	if r.CAFile != "" {
-		options = append(options, natsgo.RootCAs(r.CAFile))
-	}
-	if r.CertFile != "" {
-		options = append(options, natsgo.ClientCert(r.CertFile, r.KeyFile))
-	}
+	options = append(options, r.certificates)
 	if r.TLSFirst {
 		options = append(options, natsgo.TLSHandshakeFirst())
 	}

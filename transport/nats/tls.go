@@ -25,23 +25,45 @@ func (e *TLSError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *TLSError) Unwrap() error { return e.Err }
 
-// checkCertificates finds files with certificates that cannot be used.
-func (r *resolved) checkCertificates() error {
+// certificates is an option of nats.go: it reads the files of certificates at each attempt to
+// connect. Its own would do that as well, but the errors could not be told from others.
+func (r *resolved) certificates(o *natsgo.Options) (err error) {
+	if r.CAFile == "" && r.CertFile == "" {
+		return nil
+	}
+	o.Secure = true
+	if o.TLSConfig == nil {
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
 	if r.CAFile != "" {
-		text, err := os.ReadFile(r.CAFile)
-		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
-			err = errors.New("no certificate is in it (PEM)")
-		}
-		if err != nil {
-			return &OptionError{Option: "CAFile", Err: fmt.Errorf("%s: %w", r.CAFile, err)}
-		}
+		o.RootCAsCB = r.authorities
+		_, err = r.authorities() // at once, rather than with the first server
 	}
-	if r.CertFile != "" {
-		if _, err := tls.LoadX509KeyPair(r.CertFile, r.KeyFile); err != nil {
-			return &OptionError{Option: "CertFile", Err: fmt.Errorf("%s: %w", r.CertFile, err)}
-		}
+	if r.CertFile != "" && err == nil {
+		o.TLSCertCB = r.certificate
+		_, err = r.certificate()
 	}
-	return nil
+	return err
+}
+
+func (r *resolved) authorities() (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	text, err := os.ReadFile(r.CAFile)
+	if err == nil && !pool.AppendCertsFromPEM(text) {
+		err = errors.New("no certificate is in it (PEM)")
+	}
+	if err != nil {
+		return nil, &OptionError{Option: "CAFile", Err: fmt.Errorf("%s: %w", r.CAFile, err)}
+	}
+	return pool, nil
+}
+
+func (r *resolved) certificate() (tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(r.CertFile, r.KeyFile)
+	if err != nil {
+		err = &OptionError{Option: "CertFile", Err: fmt.Errorf("%s: %w", r.CertFile, err)}
+	}
+	return pair, err
 }
 
 // tlsError makes an error of connecting a [TLSError] if it is one.
@@ -59,7 +81,8 @@ func failedTLS(err error) bool {
 		return true
 	}
 	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
-	return notTLS || errors.Is(err, natsgo.ErrTLS) || errors.Is(err, natsgo.ErrSecureConnWanted) || errors.Is(err, natsgo.ErrSecureConnRequired)
+	_, file := errors.AsType[*OptionError](err) // of certificates: nats.go returns no others
+	return notTLS || file || errors.Is(err, natsgo.ErrTLS) || errors.Is(err, natsgo.ErrSecureConnWanted) || errors.Is(err, natsgo.ErrSecureConnRequired)
 }
 
 // explain adds what only this end can know: servers say little about a certificate that they do
@@ -73,7 +96,7 @@ func (r *resolved) explain(err error) error {
 		}
 		return err
 	}
-	pair, readErr := tls.LoadX509KeyPair(r.CertFile, r.KeyFile)
+	pair, readErr := r.certificate()
 	if readErr != nil || pair.Leaf == nil {
 		return err
 	}
