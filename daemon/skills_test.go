@@ -135,6 +135,12 @@ func TestTokensOfTwoAgents(t *testing.T) {
 	if result, err = nested.Await(t.Context(), "no-such-id", time.Minute); err != nil || result.Status == rpc.StatusOK {
 		t.Errorf("the result of a call that was never made: %+v, %v", result, err)
 	}
+	select {
+	case err := <-oneEnded:
+		t.Errorf("the call of the token has ended: %v", err)
+		return
+	default:
+	}
 	cancel()
 	<-oneEnded
 	<-twoEnded

@@ -37,7 +37,7 @@ func steadyPorts(t testing.TB, first, count int) (ports []int) {
 			}
 			continue
 		}
-		defer l.Close() // at the end, so that none is chosen twice
+		defer func() { _ = l.Close() }() // at the end, so that none is chosen twice
 		ports = append(ports, port)
 	}
 	return ports
