@@ -109,7 +109,7 @@ func (d *Daemon) checkAudit(ctx context.Context, log *auditchain.Log) error {
 	if err != nil {
 		return auditCheckFailure(ctx, err)
 	}
-	d.auditSeen.note(&status, time.Now())
+	d.tellWitnesses(d.auditSeen.note(&status, time.Now()), status.Witnesses)
 	d.tellCheckpoint(status.CheckpointFile)
 	d.tellErasure(&status)
 	d.showQuorum(status.Witnesses, time.Now())

@@ -18,6 +18,7 @@ type auditWatch struct {
 	unsignedSince time.Time            // zero while a checkpoint covers all
 	witnesses     map[string]time.Time // from when on each has not co-signed; zero where it has
 	errors        map[string]string    // why not
+	looked        time.Time            // the last look
 	erasing       bool                 // an interrupted erasure was being completed
 }
 
@@ -31,8 +32,9 @@ func (w *auditWatch) erasureEnded(erasing bool) bool {
 	return ended
 }
 
-// note takes what a look at the log has found.
-func (w *auditWatch) note(s *auditchain.Status, now time.Time) {
+// note takes what a look at the log has found. It returns the witnesses that have not co-signed
+// for witnessGrace by now, and had not for less at the look before.
+func (w *auditWatch) note(s *auditchain.Status, now time.Time) (overdue []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -48,12 +50,18 @@ func (w *auditWatch) note(s *auditchain.Status, now time.Time) {
 			witnesses[name] = time.Time{}
 			continue
 		}
-		if witnesses[name] = w.witnesses[name]; witnesses[name].IsZero() {
-			witnesses[name] = now
+		since := w.witnesses[name]
+		if since.IsZero() {
+			since = now
 		}
-		errs[name] = err.Error()
+		if due := since.Add(witnessGrace); due.After(w.looked) && !due.After(now) {
+			overdue = append(overdue, name)
+		}
+		witnesses[name], errs[name] = since, err.Error()
 	}
-	w.witnesses, w.errors = witnesses, errs
+	w.witnesses, w.errors, w.looked = witnesses, errs, now
+	slices.Sort(overdue)
+	return overdue
 }
 
 // auditStatus is how the audit log is: for its records and witnesses, at most auditInterval ago.

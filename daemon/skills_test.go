@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/logtest"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -82,8 +84,9 @@ func (l accessLines) Write(line []byte) (int, error) {
 func TestTokensOfTwoAgents(t *testing.T) {
 	t.Parallel()
 	heard := make(accessLines, 2)
+	var logged logtest.Lines
 	cfg := load(t, hangingSkills())
-	cfg.Logger = slog.New(slog.NewTextHandler(heard, nil))
+	cfg.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(heard, &logged), nil))
 	f := startFleet(t, cfg)
 	defer stop(t, f)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -137,8 +140,7 @@ func TestTokensOfTwoAgents(t *testing.T) {
 	}
 	select {
 	case err := <-oneEnded:
-		t.Errorf("the call of the token has ended: %v", err)
-		return
+		t.Fatalf("the call of the token has ended: %v\n%s", err, &logged)
 	default:
 	}
 	cancel()

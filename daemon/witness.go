@@ -28,9 +28,10 @@ const (
 	conflictsPerSecond = 1
 	// conflictRecordTimeout bounds the record of a witness's conflict.
 	conflictRecordTimeout = 10 * time.Second
-	// quorumGrace is how long too few witnesses may co-sign before that is a condition:
-	// one that restarts is none, and at a start all are asked before all can answer.
-	quorumGrace = time.Minute
+	// witnessGrace is how long a witness may not co-sign before that is a warning, and too few
+	// of them before it is a condition: one that restarts is none, and at a start all are
+	// asked before all can answer.
+	witnessGrace = time.Minute
 )
 
 // witnesses are the side of witnessing that serves other agents' logs.
@@ -159,10 +160,18 @@ func (d *Daemon) onWitness(name string, err error) {
 		defer cancel()
 		d.recordWitness(ctx, witnessBody{Event: auditchain.EventWitnessConflict, Peer: name, Reason: err.Error()})
 	case err != nil:
-		d.log.Warn("a witness has not co-signed the audit log; agentd will try again", "witness", name, "reason", err)
+		d.log.Info("a witness has not co-signed the audit log; agentd will try again", "witness", name, "reason", err) // see tellWitnesses
 	default:
 		d.conditions.End(health.Witness, name)
 		d.log.Info("a witness has co-signed the audit log", "witness", name)
+	}
+}
+
+// tellWitnesses logs the witnesses that are overdue to co-sign the audit log. That they have
+// co-signed again is logged by onWitness.
+func (d *Daemon) tellWitnesses(overdue []string, answers map[string]error) {
+	for _, name := range overdue {
+		d.log.Warn("a witness does not co-sign the audit log; agentd goes on asking", "witness", name, "for", witnessGrace, "reason", answers[name])
 	}
 }
 
@@ -186,7 +195,7 @@ func (d *Daemon) showQuorum(answers map[string]error, now time.Time) {
 	if d.witnesses.shortSince.IsZero() {
 		d.witnesses.shortSince = now
 	}
-	if now.Sub(d.witnesses.shortSince) < quorumGrace {
+	if now.Sub(d.witnesses.shortSince) < witnessGrace {
 		return
 	}
 	slices.Sort(missing)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,11 +54,11 @@ func TestWitnessQuorum(t *testing.T) {
 	}{
 		{0, 0, nil, nil, nil, ""},
 		{0, 0, errSilent, nil, nil, ""},
-		{0, quorumGrace - 1, errSilent, nil, nil, ""},
+		{0, witnessGrace - 1, errSilent, nil, nil, ""},
 		{0, 1, errSilent, nil, nil, "2 of 3 have co-signed its newest checkpoint, 3 must; agent://a: it does not answer"},
 		{2, 0, errSilent, nil, nil, ""}, // after a reload
 		{2, time.Hour, errSilent, nil, checkpoint.ErrUncosigned, ""},
-		{2, quorumGrace, errSilent, nil, checkpoint.ErrUncosigned, "1 of 3 have co-signed its newest checkpoint, 2 must; agent://a: it does not answer; agent://c: "},
+		{2, witnessGrace, errSilent, nil, checkpoint.ErrUncosigned, "1 of 3 have co-signed its newest checkpoint, 2 must; agent://a: it does not answer; agent://c: "},
 		{2, 0, nil, nil, checkpoint.ErrUncosigned, ""},
 	} {
 		agent.Audit.WitnessQuorum = step.quorum
@@ -68,6 +69,34 @@ func TestWitnessQuorum(t *testing.T) {
 	d.showQuorum(nil, now.Add(time.Hour)) // an agent without witnesses
 	if all := d.conditions.Active(); len(all) != 0 {
 		t.Errorf("%v", all)
+	}
+}
+
+// A witness that does not answer for a moment, as at the start of a fleet, is no warning. One
+// that does not for a minute is one, once, and another one when it is silent again.
+func TestOverdueWitness(t *testing.T) {
+	t.Parallel()
+	var w auditWatch
+	now := time.Now()
+	for i, step := range []struct {
+		wait time.Duration
+		err  error
+		want bool
+	}{
+		{0, errSilent, false},
+		{witnessGrace - 1, errSilent, false},
+		{1, errSilent, true},
+		{time.Hour, errSilent, false},
+		{0, nil, false},
+		{time.Hour, errSilent, false},
+		{2 * witnessGrace, errSilent, true}, // after a long look
+		{time.Second, checkpoint.ErrUncosigned, false},
+	} {
+		now = now.Add(step.wait)
+		overdue := w.note(&auditchain.Status{Witnesses: map[string]error{"agent://a": step.err, "agent://b": nil}}, now)
+		if want := []string{"agent://a"}; step.want && !slices.Equal(overdue, want) || !step.want && overdue != nil {
+			t.Errorf("step %d: %q", i, overdue)
+		}
 	}
 }
 
@@ -88,7 +117,7 @@ func TestAuditCheckSeesWitnesses(t *testing.T) {
 	<-answered
 	d := &Daemon{conditions: health.NewBoard(slog.New(slog.DiscardHandler))}
 	d.member.Store(&fleet.Member{Agent: &fleet.AgentFile{}})
-	d.witnesses.shortSince = time.Now().Add(-quorumGrace)
+	d.witnesses.shortSince = time.Now().Add(-witnessGrace)
 	if err := d.checkAudit(t.Context(), log); err != nil {
 		t.Fatal(err)
 	}
