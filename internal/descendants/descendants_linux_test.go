@@ -235,6 +235,33 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
+// A program that embeds agents may start each of them by itself, which makes a family of each:
+// the end of one agent's call leaves the other one's programs alone.
+func TestFamiliesOfOneProcess(t *testing.T) {
+	one, two := family(t, false).Member(), family(t, false).Member()
+	mark := one.Marks().Next()
+	call := one.Begin("c", mark)
+	running := startWithInput(t, call, mark, `setsid `+forever+` & read x <&3`)
+	left := running.pid(t)
+
+	mark = two.Marks().Next()
+	other := two.Begin("c", mark)
+	start(t, other, mark, `:`).wait(t)
+	if ended, err := other.End(); ended != 0 || err != nil {
+		t.Errorf("ended %d, %v", ended, err)
+	}
+	for _, pid := range []int{left, running.Process.Pid} {
+		if p, err := proctree.Read(pid); err != nil || p.Zombie {
+			t.Errorf("process %d: %+v, %v", pid, p, err)
+		}
+	}
+	running.finish(t)
+	running.wait(t)
+	if ended, err := call.End(); ended != 1 || err != nil || !goneOrInits(left) {
+		t.Errorf("ended %d, %v", ended, err)
+	}
+}
+
 // A bomb of forks is defused.
 func TestForkBomb(t *testing.T) {
 	member := family(t, true).Member()

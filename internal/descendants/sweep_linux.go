@@ -39,8 +39,12 @@ func (f *Family) endAll(s *procmark.Source) (ended int, err error) {
 
 // strays yields what belongs to no running call: children that were adopted, their
 // descendants whatever marks those have, and what carries the mark of a call that has
-// ended wherever it is.
+// ended wherever it is. In a process that adopts nobody a child with another mark is that of
+// another family, of agents that the program has started by themselves.
 func (f *Family) strays() iter.Seq[proctree.Process] {
+	if !f.adopts {
+		return marked(f.abandoned)
+	}
 	return func(yield func(proctree.Process) bool) {
 		for p := range f.adopted() {
 			for q := range andDescendants(p) {
