@@ -23,8 +23,9 @@ const (
 	reapInterval = 10 * time.Second
 )
 
-// A Family is the account of the calls whose programs this process runs. One process has
-// one, for all of its agents. It is safe for concurrent use.
+// A Family is the account of the calls whose programs this process runs. A process that adopts
+// its descendants has one, for all of its agents: what it does not know there is nobody's. It is
+// safe for concurrent use.
 type Family struct {
 	adopts bool          // orphaned descendants become children of this process
 	own    procmark.Mark // of this process
