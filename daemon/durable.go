@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
@@ -58,9 +60,34 @@ func (d *Daemon) openDurable(ctx context.Context, subject string) (err error) {
 	if !d.Member().Capabilities.KeepsRequests() {
 		return nil
 	}
-	d.mailbox, err = durable.OpenMailbox(ctx, subject, d.durableOptions(d.jetStreamConn()))
+	opts := d.durableOptions(d.jetStreamConn())
+	opts.Trouble = d.judgeQueue
+	d.mailbox, err = durable.OpenMailbox(ctx, subject, opts)
 	d.mailboxSubject = subject
 	return err
+}
+
+// judgeQueue shows whether requests can be taken from the queue. The agent is not ready
+// meanwhile, as one that finds its queue so is not when it starts.
+func (d *Daemon) judgeQueue(err error) {
+	if err == nil {
+		d.conditions.End(health.DurableQueue, "")
+		return
+	}
+	c := health.Condition{
+		Kind: health.DurableQueue, Code: "failed", Cause: err.Error(), Effect: "durable requests wait, or cannot be stored",
+		Remedy: "check the JetStream of the NATS server and its log; agentd tries again every few seconds",
+	}
+	_, settings := errors.AsType[*durable.SettingError](err)
+	switch {
+	case settings:
+		c.Code, c.Remedy = "settings", "" // the cause says it
+	case errors.Is(err, durable.ErrNotProvisioned):
+		c.Code, c.Remedy = "missing", "agentd fleet provision"
+	case errors.Is(err, durable.ErrNoJetStream):
+		c.Code, c.Remedy = "no-jetstream", "enable JetStream on the NATS server for this agent's account"
+	}
+	d.conditions.Begin(c)
 }
 
 // Await implements [control.Durable].

@@ -74,9 +74,15 @@ type Delivery interface {
 	Attempt() int
 	// Last reports whether this attempt is the last one.
 	Last() bool
-	// Spent reports that all attempts ended without an outcome, as when the process
-	// that served them was killed each time: the request must not be tried again.
-	Spent() bool
+	// Spent reports that all attempts ended without an outcome, as when the process that
+	// served them was killed each time: the request must not be tried again. Attempts that
+	// the queue has counted and nobody has seen are none: where the last one has not
+	// begun, it is this one.
+	Spent(ctx context.Context, key CallKey) (bool, error)
+	// Begin notes that the last attempt begins; for others it does nothing. It returns
+	// false where the last attempt has begun elsewhere: then this delivery is void, and
+	// nothing must end it.
+	Begin(ctx context.Context, key CallKey) (bool, error)
 	// Answered reports whether an answer is stored already.
 	Answered(ctx context.Context, key CallKey) (bool, error)
 	// Answer stores the answer unless there is one already: the first one counts.

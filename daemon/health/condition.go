@@ -35,6 +35,9 @@ const (
 	Identity Kind = "identity"
 	// Listening is an agent that takes no requests although it could.
 	Listening Kind = "listening"
+	// DurableQueue is the broker's queue of requests to this agent, where none can be taken
+	// from it although the broker is there.
+	DurableQueue Kind = "durable-queue"
 	// Replicas are further processes of an agent, where each remembers by itself which
 	// requests it has accepted.
 	Replicas Kind = "replicas"
@@ -74,7 +77,7 @@ const (
 // Kinds are those that an agent can report of itself.
 func Kinds() []Kind {
 	return []Kind{
-		Broker, AuditLog, Checkpoint, Witness, Erasure, Idempotency, Identity, Listening, Replicas, Circuit, Reload, Sandbox, Worker, Queue,
+		Broker, AuditLog, Checkpoint, Witness, Erasure, Idempotency, Identity, Listening, DurableQueue, Replicas, Circuit, Reload, Sandbox, Worker, Queue,
 		ToolServer, HTTPSkill, Issuer, Telemetry,
 	}
 }

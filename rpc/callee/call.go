@@ -128,6 +128,9 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 	if err := c.checkInterrupted(start); err != nil { // DEADLINE_EXCEEDED, CANCELLED
 		return nil, err
 	}
+	if err := c.beginAttempt(); err != nil { // of a request that a queue keeps
+		return nil, err
+	}
 	answer, err := c.runSkill(start) // HANDLER_ERROR and its like
 	if err == nil {
 		err = c.validateAnswer(answer) // SCHEMA_VIOLATION, side response
@@ -144,7 +147,7 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 // finish sends the outcome to the caller or the queue, and to the access log.
 func (c *call) finish(answer json.RawMessage, err *rpc.Error) {
 	switch {
-	case c.dropped: // logged and recorded as a refused proof
+	case c.dropped: // logged and recorded as a refused proof, or served elsewhere
 		return
 	case c.delivery != nil:
 		c.finishDelivery(answer, err)
@@ -209,7 +212,8 @@ type call struct {
 	incident string        // of its failure in the log, or ""
 	worked   time.Duration // how long it ran
 	replayed bool          // the answer is that of an earlier request
-	dropped  bool          // it is a replay, and gets no answer
+	dropped  bool          // it is a replay, or served elsewhere, and gets no answer
+	unbegun  bool          // the queue has not noted that its last attempt begins
 
 	unrecorded int64 // malformed messages without a record, for the record of this one
 }

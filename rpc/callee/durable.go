@@ -51,7 +51,7 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 	c.delivery = d
 	switch err := c.verifyQueued(); {
 	case c.passed(err):
-	case isKeyMissing(err) && !d.Last() && !d.Spent():
+	case isKeyMissing(err) && !d.Last():
 		c.logUnacknowledged(d.Retry()) // another replica may have the key, or this one soon
 		return
 	default:
@@ -62,20 +62,16 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 		c.putBack(busyDelay)
 		return
 	}
-	ctx, cancel := context.WithTimeout(in.root, storeTimeout)
-	// An earlier delivery may have been answered just before its acknowledgement
-	// was lost: serving it again would repeat its effects.
-	answered, err := d.Answered(ctx, c.callKey())
-	cancel()
+	answered, spent, err := c.priorOutcome()
 	switch {
 	case err != nil && in.root.Err() != nil:
-		c.putBack(0) // another replica takes it at once; a retry would cost an attempt that was none
+		c.putBack(0) // another replica takes it at once
 	case err != nil:
-		c.logUnacknowledged(d.Retry())
+		c.putBack(busyDelay) // a retry would cost an attempt that was none
 	case answered: // and the acknowledgement was lost
 		c.remove()
 	// No attempt is left, and none has stored an answer.
-	case d.Spent():
+	case spent:
 		c.finish(nil, rpc.NewError(rpc.CodeInternal, nil, "every attempt ended without a word: %s crashed or was killed each time", in.cfg.Self))
 	default:
 		if err := c.accept(); err != nil {
@@ -87,6 +83,43 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 		}
 		c.serve()
 	}
+}
+
+// priorOutcome asks the queue what became of the request before. An earlier delivery may
+// have been answered just before its acknowledgement was lost: serving it again would
+// repeat its effects.
+func (c *call) priorOutcome() (answered, spent bool, err error) {
+	ctx, cancel := context.WithTimeout(c.inbox.root, storeTimeout)
+	defer cancel()
+	if answered, err = c.delivery.Answered(ctx, c.callKey()); answered || err != nil {
+		return answered, false, err
+	}
+	spent, err = c.delivery.Spent(ctx, c.callKey())
+	return false, spent, err
+}
+
+// beginAttempt is the last step before the skill runs.
+func (c *call) beginAttempt() *rpc.Error {
+	if c.delivery == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(&c.ctx, storeTimeout)
+	defer cancel()
+	first, err := c.delivery.Begin(ctx, c.callKey())
+	if err != nil {
+		if late := c.interruptedUnrun("the deadline passed before the queue noted that the last attempt begins"); late != nil {
+			return late
+		}
+		c.unbegun = true
+		return rpc.NewError(rpc.CodeInternal, err, "the queue has not noted that the last attempt begins")
+	}
+	if !first {
+		// This process was paused or cut off, and the broker has given the request to another.
+		c.dropped = true
+		c.log().Info("request left to another replica, which has begun it")
+		return rpc.NewError(rpc.CodeInternal, nil, "another replica serves the request")
+	}
+	return nil
 }
 
 // verifyQueued checks the sender of a request from a queue. A second delivery is no
@@ -137,6 +170,9 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 		return
 	case err != nil && err.Code == rpc.CodeCancelled:
 		c.remove() // the caller has stopped waiting
+		return
+	case c.unbegun:
+		c.putBack(busyDelay)
 		return
 	case err != nil && c.staysQueued(err):
 		c.putBack(max(err.RetryAfter(), busyDelay))

@@ -351,6 +351,21 @@ func TestRepeatedDeliveries(t *testing.T) {
 	})
 }
 
+// A replica that was paused before its last attempt finds that another one has begun it
+// meanwhile: it neither runs nor ends the request, nor answers for it.
+func TestLastAttemptHasBegunElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counted, q := &runs{skill: rpctest.Answers(rpctest.ValidAnswer)}, rpctest.NewQueue()
+		rpctest.NewDurableWorld(t, counted, q)
+		q.Elsewhere.Store(true)
+		q.Deliver(encode(t, queued()), rpctest.MaxAttempts)
+		synctest.Wait()
+		if got := q.Ends(); len(got) != 0 || counted.Load() != 0 || q.Answer(t, queued()) != nil {
+			t.Errorf("the delivery ended as %q, the skill ran %d times", got, counted.Load())
+		}
+	})
+}
+
 // While the broker fails, a request is neither lost nor removed unanswered.
 func TestBrokerFailuresBringTheRequestBack(t *testing.T) {
 	for _, test := range []struct {
@@ -358,7 +373,9 @@ func TestBrokerFailuresBringTheRequestBack(t *testing.T) {
 		runs      int32
 		ends      string
 	}{
-		{"Answered", 1, "retry 1, done"},
+		{"Answered", 1, "put back for 1s, done"},
+		{"Spent", 1, "put back for 1s, done"},
+		{"Begin", 1, "put back for 1s, done"},
 		{"Answer", 2, "retry 1, done"},
 	} {
 		t.Run(test.operation, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ type Queue struct {
 	// Fail is asked before each operation, by its method's name: an error fails the
 	// operation. Nil fails none. Set it before the queue is used.
 	Fail func(operation string) error
+	// Elsewhere says that last attempts have begun elsewhere when Begin is asked.
+	Elsewhere atomic.Bool
 
 	mu       sync.Mutex
 	serve    func(transport.Delivery)     // guarded by mu
@@ -241,7 +244,14 @@ type delivery struct {
 func (d *delivery) Data() []byte { return d.data }
 func (d *delivery) Attempt() int { return d.attempt }
 func (d *delivery) Last() bool   { return d.attempt >= MaxAttempts }
-func (d *delivery) Spent() bool  { return d.attempt > MaxAttempts }
+
+func (d *delivery) Spent(context.Context, transport.CallKey) (bool, error) {
+	return d.attempt > MaxAttempts, d.queue.fail("Spent")
+}
+
+func (d *delivery) Begin(context.Context, transport.CallKey) (bool, error) {
+	return !d.Last() || !d.queue.Elsewhere.Load(), d.queue.fail("Begin")
+}
 
 func (d *delivery) Answered(_ context.Context, key transport.CallKey) (bool, error) {
 	if err := d.queue.fail("Answered"); err != nil {

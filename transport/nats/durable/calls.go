@@ -126,24 +126,16 @@ func (c *Calls) deliver(m *natsgo.Msg) {
 
 // Note implements [transport.CallQueue].
 func (c *Calls) Note(ctx context.Context, correlationID string, note []byte) error {
-	notes, err := c.bucket(ctx)
-	if err == nil {
-		err = insist(ctx, func(ctx context.Context) error {
-			_, err := notes.Put(ctx, correlationID, note)
-			return err
-		})
-	}
-	return err
+	return c.withNotes(ctx, func(ctx context.Context, notes jetstream.KeyValue) error {
+		_, err := notes.Put(ctx, correlationID, note)
+		return err
+	})
 }
 
 // Noted implements [transport.CallQueue].
 func (c *Calls) Noted(ctx context.Context, correlationID string) ([]byte, error) {
-	notes, err := c.bucket(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var entry jetstream.KeyValueEntry
-	err = insist(ctx, func(ctx context.Context) (err error) {
+	err := c.withNotes(ctx, func(ctx context.Context, notes jetstream.KeyValue) (err error) {
 		entry, err = notes.Get(ctx, correlationID)
 		return err
 	})
@@ -156,6 +148,32 @@ func (c *Calls) Noted(ctx context.Context, correlationID string) ([]byte, error)
 	return entry.Value(), nil
 }
 
+// withNotes makes one exchange with the bucket of notes, and repeats it while the broker
+// does not answer. A bucket that is gone is made again: an operator has deleted it, or the
+// server has lost its storage.
+func (c *Calls) withNotes(ctx context.Context, exchange func(context.Context, jetstream.KeyValue) error) error {
+	notes, err := c.bucket(ctx)
+	if err != nil {
+		return err
+	}
+	began, stream := time.Now(), "KV_"+natsauth.CallsBucket(c.opts.name())
+	return insist(ctx, func(ctx context.Context) error {
+		err := exchange(ctx, notes)
+		nobody := errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, natsgo.ErrNoResponders)
+		if !nobody {
+			return err
+		}
+		if time.Since(began) > noStreamTime && !c.opts.Conn.Provisioned() && absent(ctx, c.opts.Conn, c.js, stream) {
+			c.forget(notes)
+			if notes, err = c.bucket(ctx); err != nil {
+				return err
+			}
+		}
+		return natsgo.ErrNoResponders // insist tries again
+	})
+}
+
+// bucket returns the bucket of notes, and opens it for the first note.
 func (c *Calls) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
@@ -168,6 +186,15 @@ func (c *Calls) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 	}
 	c.notes = notes
 	return notes, nil
+}
+
+// forget has the bucket opened again, unless somebody else has done so meanwhile.
+func (c *Calls) forget(notes jetstream.KeyValue) {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	if c.notes == notes {
+		c.notes = nil
+	}
 }
 
 // openBucket makes the bucket of notes, or finds the operator's.

@@ -68,7 +68,16 @@ func TestKilledAtEveryAttempt(t *testing.T) {
 	s := natstest.Run(t, "jetstream {}")
 	opts := durable.Options{MaxDeliver: 2, AckWait: time.Second}
 	deaths := make(chan int, 10)
-	stop := takes(t, opts, func(d transport.Delivery) { deaths <- d.Attempt() }, s.URL()) // and no word
+	stop := takes(t, opts, func(d transport.Delivery) { // and no word
+		e, err := envelope.Decode(d.Data())
+		if err == nil {
+			_, err = d.Begin(t.Context(), transport.CallKey{Caller: callerAddr, Callee: calleeAddr, CorrelationID: e.CorrelationID})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		deaths <- d.Attempt()
+	}, s.URL())
 	c := client(t, s.URL())
 	id := start(t, c, 1)
 	for want := 1; want <= 2; want++ {

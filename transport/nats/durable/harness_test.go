@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,7 +61,12 @@ capabilities:
 
 func connect(t testing.TB, urls ...string) *nats.Conn {
 	t.Helper()
-	c, err := nats.Connect(t.Context(), nats.Options{Servers: urls})
+	return connectLogged(t, nil, urls...)
+}
+
+func connectLogged(t testing.TB, log *slog.Logger, urls ...string) *nats.Conn {
+	t.Helper()
+	c, err := nats.Connect(t.Context(), nats.Options{Servers: urls, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,10 @@ type Options struct {
 	FirstDelay time.Duration
 	// Logger gets what the broker refuses. Default: discarded.
 	Logger *slog.Logger
+	// Trouble is called when no requests can be taken although there is a connection, with
+	// the cause, again while that lasts, and with nil when it is over. Default: the logger
+	// gets it.
+	Trouble func(error)
 }
 
 const (
@@ -73,6 +77,13 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Trouble == nil {
+		o.Trouble = func(err error) {
+			if err != nil {
+				o.Logger.Warn("the queue of requests cannot be opened", "agent", o.Agent, "error", err)
+			}
+		}
 	}
 	return o
 }

@@ -21,14 +21,14 @@ func TestPutBackUsesUpNoAttempt(t *testing.T) {
 	s := natstest.Run(t, "jetstream {}")
 	opts := durable.Options{MaxDeliver: 3, FirstDelay: 10 * time.Millisecond}
 	type seen struct {
-		attempt     int
-		last, spent bool
-		data        string
+		attempt int
+		last    bool
+		data    string
 	}
 	deliveries := make(chan seen, 100)
 	var n atomic.Int64
 	handle := func(d transport.Delivery) {
-		deliveries <- seen{d.Attempt(), d.Last(), d.Spent(), string(d.Data())}
+		deliveries <- seen{d.Attempt(), d.Last(), string(d.Data())}
 		var err error
 		switch i := n.Add(1); {
 		case i == 6 || i == 12: // fails twice, between put-backs
@@ -58,7 +58,7 @@ func TestPutBackUsesUpNoAttempt(t *testing.T) {
 		want := seen{attempt: 1 + (i-1)/6, data: first}
 		want.last = want.attempt == 3
 		if got != want {
-			t.Fatalf("delivery %d: attempt %d, last %v, spent %v; want attempt %d, last %v", i, got.attempt, got.last, got.spent, want.attempt, want.last)
+			t.Fatalf("delivery %d: attempt %d, last %v; want attempt %d, last %v", i, got.attempt, got.last, want.attempt, want.last)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats/natsauth"
@@ -17,12 +17,18 @@ import (
 func (m *Mailbox) Receive(topic string, atOnce int, h func(transport.Delivery)) (transport.Receiver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &receiver{mailbox: m, handle: h, slots: make(chan struct{}, atOnce), stop: cancel}
-	messages, err := r.open(ctx)
+	opening, opened := context.WithTimeout(ctx, m.opts.AckWait)
+	defer opened()
+	err := m.openConsumer(opening)
+	var requests *puller
+	if err == nil {
+		requests, err = newPuller(m.opts.Conn, natsauth.RequestsStream(m.opts.name()))
+	}
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("durable: %s: %w", natsauth.RequestsSubject(topic), err)
 	}
-	r.fetching.Go(func() { r.fetch(ctx, messages) })
+	r.fetching.Go(func() { r.fetch(ctx, requests) })
 	return r, nil
 }
 
@@ -37,64 +43,39 @@ type receiver struct {
 	serving  sync.WaitGroup
 }
 
-// open makes or finds the consumer that all replicas share.
-func (r *receiver) open(ctx context.Context) (jetstream.MessagesContext, error) {
-	opts := &r.mailbox.opts
-	ctx, cancel := context.WithTimeout(ctx, opts.AckWait)
-	defer cancel()
-	stream := natsauth.RequestsStream(opts.name())
-	var consumer jetstream.Consumer
-	var err error
-	if opts.Conn.Provisioned() {
-		consumer, err = r.mailbox.js.Consumer(ctx, stream, natsauth.ConsumerName)
-	} else {
-		consumer, err = r.mailbox.js.CreateOrUpdateConsumer(ctx, stream, opts.consumer())
-	}
-	if err != nil {
-		return nil, err
-	}
-	// A pull request dies with the server that leads the consumer. Two missed
-	// heartbeats show it, and the client makes a new one.
-	return consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullExpiry(pullTime), jetstream.PullHeartbeat(heartbeat))
-}
-
 const (
-	pullTime    = 10 * time.Second
-	heartbeat   = time.Second
 	reopenPause = time.Second
-	lastPull    = 100 * time.Millisecond // how long a receiver that stops waits for the answer to its last pull request
-	maxReason   = 1 << 10                // bytes
+	// openTime bounds one attempt to open the queue again. A cluster elects a leader in
+	// less.
+	openTime = 5 * time.Second
+	// lastPull is how long a receiver that stops waits for the answer to its last pull
+	// request.
+	lastPull = 100 * time.Millisecond
 )
 
-// fetch runs until the receiver is stopped. It opens the consumer again when the
-// broker has lost it.
-func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext) {
-	log := r.mailbox.opts.Logger
-	asked := false // a pull request may be at the broker
-	for messages != nil && r.reserve(ctx) {
-		message, err := messages.Next(jetstream.NextContext(ctx))
-		asked = err != nil
+// fetch runs until the receiver is stopped. It opens the queue again when the broker has
+// lost it.
+func (r *receiver) fetch(ctx context.Context, requests *puller) {
+	defer r.leave(requests)
+	for r.reserve(ctx) {
+		m, err := requests.next(ctx)
 		if err == nil {
 			r.serving.Go(func() {
 				defer func() { <-r.slots }()
-				r.serve(message)
+				r.serve(m)
 			})
 			continue
 		}
 		<-r.slots
 		if ctx.Err() != nil {
-			break
+			return
 		}
-		log.Debug("no request from the queue", "agent", r.mailbox.opts.Agent, "error", err)
-		if errors.Is(err, jetstream.ErrMsgIteratorClosed) || errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) {
-			messages.Stop()
-			messages = r.reopen(ctx)
+		r.mailbox.opts.Logger.Debug("no request from the queue", "agent", r.mailbox.opts.Agent, "error", err)
+		if errors.Is(err, errNoConsumer) {
+			r.reopen(ctx)
 		} else {
 			pause(ctx, retryPause) // a connection that is down fails at once, again and again
 		}
-	}
-	if messages != nil {
-		r.leave(messages, asked)
 	}
 }
 
@@ -108,50 +89,59 @@ func (r *receiver) reserve(ctx context.Context) bool {
 	}
 }
 
-// reopen opens the consumer again. It returns nil when ctx ends first.
-func (r *receiver) reopen(ctx context.Context) jetstream.MessagesContext {
+// reopen opens the queue again, until it succeeds or ctx ends. It reports when that fails
+// although there is a connection, and when it succeeds after that.
+func (r *receiver) reopen(ctx context.Context) {
+	opts := &r.mailbox.opts
+	reported := false
 	for pause(ctx, reopenPause) {
-		messages, err := r.open(ctx)
+		trying, cancel := context.WithTimeout(ctx, openTime)
+		err := r.mailbox.repair(trying)
 		if err == nil {
-			return messages
+			err = r.mailbox.openConsumer(trying)
 		}
-		r.mailbox.opts.Logger.Warn("the queue of requests cannot be opened", "agent", r.mailbox.opts.Agent, "error", err)
+		cancel()
+		switch {
+		case err == nil && reported:
+			opts.Trouble(nil)
+			return
+		case err == nil, ctx.Err() != nil:
+			return
+		case opts.Conn.Err() == nil:
+			reported = true
+			opts.Trouble(err)
+		}
 	}
-	return nil
 }
 
 // leave gives back what the broker sends to a pull request that was made already, so
 // that another replica takes it at once and not only after AckWait.
 //
 // A pull request cannot be taken back, and a delivery that meets the end of the
-// subscription counts for the broker, and so as an attempt. A queue that is busy answers
-// at once: so leave gives it a moment before it ends the subscription. What is left is
-// a queue that was empty until that very instant.
-func (r *receiver) leave(messages jetstream.MessagesContext, asked bool) {
+// subscription counts for the broker. A queue that is busy answers at once: so leave
+// gives it a moment before it ends the subscription. What is left is a queue that was
+// empty until that very instant; its request comes again after AckWait.
+func (r *receiver) leave(requests *puller) {
 	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
 	defer cancel()
-	if asked {
-		if message, err := messages.Next(jetstream.NextMaxWait(lastPull)); err == nil {
-			r.giveBack(ctx, message)
+	if requests.asked && r.mailbox.opts.Conn.Err() == nil {
+		last, cancel := context.WithTimeout(ctx, lastPull)
+		if m, err := requests.next(last); err == nil {
+			r.giveBack(ctx, m)
 		}
+		cancel()
 	}
-	messages.Drain()
-	for {
-		message, err := messages.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			break
-		}
-		r.giveBack(ctx, message)
+	for _, m := range requests.drain(ctx) {
+		r.giveBack(ctx, m)
 	}
-	messages.Stop()
 }
 
 // giveBack ends a delivery that nobody serves.
-func (r *receiver) giveBack(ctx context.Context, message jetstream.Msg) {
-	if d, held := newDelivery(r.mailbox, message, time.Now()); held > 0 {
-		_ = message.NakWithDelay(held) // not heard, it comes again after AckWait
+func (r *receiver) giveBack(ctx context.Context, m *natsgo.Msg) {
+	if d, held := newDelivery(r.mailbox, m, time.Now()); held > 0 {
+		_ = d.message.refuse(held) // not heard, it comes again after AckWait
 	} else {
-		_ = d.PutBack(ctx, 0) // as above, and then it has cost an attempt
+		_ = d.PutBack(ctx, 0) // as above
 	}
 }
 
@@ -169,10 +159,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // serve hands one request to the handler and, while that works on it, tells the
 // broker so: a request without a sign of life is delivered again.
-func (r *receiver) serve(message jetstream.Msg) {
-	d, held := newDelivery(r.mailbox, message, time.Now())
+func (r *receiver) serve(m *natsgo.Msg) {
+	d, held := newDelivery(r.mailbox, m, time.Now())
 	if held > 0 {
-		_ = message.NakWithDelay(held) // not heard, it comes again after AckWait
+		_ = d.message.refuse(held) // not heard, it comes again after AckWait
 		return
 	}
 	ended := make(chan struct{})
@@ -183,7 +173,7 @@ func (r *receiver) serve(message jetstream.Msg) {
 		for {
 			select {
 			case <-ticker.C:
-				_ = message.InProgress() // if it is lost, the request comes again and its answer is found
+				_ = d.message.working() // if it is lost, the request comes again and its answer is found
 			case <-ended:
 				return
 			}
