@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/daemon/control"
@@ -126,5 +127,26 @@ func (d *Daemon) brokerTrouble() (all []health.Condition) {
 		c.Subject = "jetstream"
 		all = append(all, c)
 	}
+	if c, is := d.denied(); is {
+		all = append(all, c)
+	}
 	return all
+}
+
+// denied is the condition of an agent whose permissions at the broker have come to forbid
+// what it listens to.
+func (d *Daemon) denied() (c health.Condition, is bool) {
+	conn := d.nats()
+	if conn == nil {
+		return c, false
+	}
+	topics := conn.Denied()
+	if len(topics) == 0 {
+		return c, false
+	}
+	return health.Condition{
+		Kind: health.Broker, Code: "denied", Subject: "subscriptions", Effect: "nothing arrives from there",
+		Cause:  "the NATS server's permissions forbid to subscribe to " + strings.Join(topics, ", "),
+		Remedy: "mend the agent's permissions at the NATS server (agentd fleet nats-config); agentd tries again every few seconds",
+	}, true
 }

@@ -136,6 +136,9 @@ func (d *Daemon) Ready() error {
 	if d.jetStream != nil && d.jetStream.Err() != nil {
 		return fmt.Errorf("JetStream: %w", d.jetStream.Err())
 	}
+	if denied, is := d.denied(); is {
+		return errors.New(denied.String())
+	}
 	return errors.Join(d.conditions.Err(), d.workers.awaited(), d.toolsReady())
 }
 

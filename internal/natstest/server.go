@@ -48,6 +48,8 @@ type Server struct {
 	t       testing.TB
 	opts    *server.Options
 	running *server.Server
+	path    string // of the configuration file
+	store   string // folder of the storage
 }
 
 // Run starts a server, which stops when the test ends. conf is in nats-server's
@@ -58,17 +60,42 @@ func Run(t testing.TB, conf string) *Server {
 	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opts, err := server.ProcessConfigFile(path)
-	if err != nil {
-		t.Fatalf("nats-server configuration: %v", err)
-	}
-	opts.Host, opts.Port = "127.0.0.1", steadyPorts(t, clientPorts, 1)[0]
-	opts.NoLog, opts.NoSigs = true, true
-	opts.StoreDir = t.TempDir()
-	s := &Server{t: t, opts: opts}
+	return RunFile(t, path)
+}
+
+// RunFile is Run with a configuration file, which [Server.Reload] reads again.
+func RunFile(t testing.TB, path string) *Server {
+	t.Helper()
+	s := &Server{t: t, path: path, store: t.TempDir()}
+	s.configure(steadyPorts(t, clientPorts, 1)[0])
 	s.Start()
 	t.Cleanup(s.Stop)
 	return s
+}
+
+// configure reads the configuration file.
+func (s *Server) configure(port int) {
+	s.t.Helper()
+	opts, err := server.ProcessConfigFile(s.path)
+	if err != nil {
+		s.t.Fatalf("nats-server configuration: %v", err)
+	}
+	opts.Host, opts.Port = "127.0.0.1", port
+	opts.NoLog, opts.NoSigs = true, true
+	opts.StoreDir = s.store
+	s.opts = opts
+}
+
+// Reload has the server take over its configuration file, running or not.
+func (s *Server) Reload() {
+	s.t.Helper()
+	s.configure(s.opts.Port)
+	if s.running == nil {
+		return
+	}
+	if err := s.running.ReloadOptions(s.opts.Clone()); err != nil {
+		s.t.Fatalf("nats-server: %v", err)
+	}
 }
 
 // Start starts a stopped server again, on the same port and with the same storage.

@@ -43,12 +43,14 @@ type Conn struct {
 	reconnects  atomic.Uint64
 
 	tlsError func(error) error // see resolved
-	watching sync.WaitGroup    // of watchLoss; added to with mu, while not closed
+	watching sync.WaitGroup    // of watchLoss and renew; added to with mu, while not closed
 
 	mu     sync.Mutex
 	closed bool                       // guarded by mu
 	again  chan struct{}              // closed by the next reconnection; guarded by mu
 	subs   map[*subscription]struct{} // guarded by mu
+	// renewing says that renew runs. Guarded by mu.
+	renewing bool
 }
 
 var (
@@ -199,6 +201,7 @@ func (c *Conn) SubscribeHints(topic string, h transport.Handler) (transport.Subs
 		return nil, err
 	}
 	s := newSubscription(c, topic, min(maxHints, c.maxPending), h)
+	s.hints = true
 	if err := s.start("subscribe", topic, ""); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package nats
 import (
 	"errors"
 	"os"
-	"strconv"
 	"strings"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -71,6 +70,10 @@ func (c *Conn) asyncError(nc *natsgo.Conn, sub *natsgo.Subscription, err error) 
 			c.log.Warn("the NATS server's permissions forbid checking whether callers are still connected: "+
 				"skills whose caller has died run to their deadline", "error", err)
 		}
+	case errors.Is(err, natsgo.ErrPermissionViolation) && isSubscription(err):
+		if c.subscriptionDenied(err) {
+			c.log.Error("the NATS server's permissions forbid it", "error", err)
+		}
 	case errors.Is(err, natsgo.ErrPermissionViolation):
 		c.log.Error("the NATS server's permissions forbid it", "error", err)
 		if topic := deniedTopic(err); topic != "" {
@@ -106,15 +109,4 @@ func deniedTopic(err error) string {
 	}
 	topic, _, _ := strings.Cut(rest, `"`)
 	return topic
-}
-
-// deniedSubscription returns the server's error about a subscription, or nil. The
-// server sends it before it answers the ping that follows the subscription, so
-// it is there once a flush has returned.
-func (c *Conn) deniedSubscription(subject string) error {
-	err := c.nc.LastError()
-	if errors.Is(err, natsgo.ErrPermissionViolation) && strings.Contains(err.Error(), "Subscription to "+strconv.Quote(subject)) {
-		return err
-	}
-	return nil
 }

@@ -34,10 +34,15 @@ type subscription struct {
 	ended   func()        // called at its end; nil for none
 	lost    atomic.Uint64 // messages dropped here, and not by nats.go
 
-	inner *natsgo.Subscription // set by start
-	drain sync.Once
+	subject, group string      // what start subscribed to
+	hints          bool        // nothing is missing without it, see SubscribeHints
+	denied         atomic.Bool // the server has taken the subscription away
+	drain          sync.Once
+	stop           sync.Once // closes stopped
 
-	mu sync.Mutex
+	mu     sync.Mutex
+	inner  *natsgo.Subscription // set by start, and by renew; guarded by mu
+	ending bool                 // it is not renewed any more; guarded by mu
 	// dropped is the last known count: nats.go forgets it when the subscription is
 	// closed. Guarded by mu.
 	dropped uint64
@@ -60,14 +65,15 @@ func (s *subscription) start(op, subject, group string) error {
 	if !c.nc.IsConnected() {
 		return &transport.Error{Code: transport.Disconnected, Op: op, Topic: subject, Cause: c.nc.LastError()}
 	}
+	s.subject, s.group = subject, group
+	before := c.nc.LastError()
 	var err error
 	if s.inner, err = c.nc.ChanQueueSubscribe(subject, group, s.queue); err != nil {
 		return c.wrap(op, subject, err)
 	}
-	var stop sync.Once // both a drain and the unsubscription may call the handler
-	s.inner.SetClosedHandler(func(string) { stop.Do(func() { close(s.stopped) }) })
+	s.inner.SetClosedHandler(s.noteStopped)
 	if err = c.nc.FlushTimeout(c.roundTrip); err == nil {
-		err = c.deniedSubscription(subject)
+		err = c.denial(subject, before)
 	}
 	if err != nil {
 		_ = s.inner.Unsubscribe()
@@ -81,6 +87,18 @@ func (s *subscription) start(op, subject, group string) error {
 	c.subs[s] = struct{}{}
 	go s.run()
 	return nil
+}
+
+// noteStopped is called when the server sends no more: by a drain, by the unsubscription,
+// or by both.
+func (s *subscription) noteStopped(string) { s.stop.Do(func() { close(s.stopped) }) }
+
+// last returns the subscription of nats.go, which does not change any more.
+func (s *subscription) last() *natsgo.Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending = true
+	return s.inner
 }
 
 // run calls the handler with one message after another, until the end mark. A handler that
@@ -119,8 +137,9 @@ func (s *subscription) push(m *natsgo.Msg) {
 // and all that it had sent is in the queue.
 func (s *subscription) stopIntake() {
 	s.drain.Do(func() {
-		if !s.conn.nc.IsConnected() || s.inner.Drain() != nil {
-			_ = s.inner.Unsubscribe() // there is no server that could send more
+		inner := s.last()
+		if !s.conn.nc.IsConnected() || inner.Drain() != nil {
+			_ = inner.Unsubscribe() // there is no server that could send more
 		}
 	})
 }
@@ -165,8 +184,8 @@ func (s *subscription) Drain(ctx context.Context) error {
 
 // Close implements [transport.Subscription].
 func (s *subscription) Close() error {
-	s.Dropped()               // the last chance to read the count
-	_ = s.inner.Unsubscribe() // fails only if the connection has ended
+	s.Dropped()                // the last chance to read the count
+	_ = s.last().Unsubscribe() // fails only if the connection has ended
 	s.discard.Store(true)
 	s.push(nil) // wakes run if the queue is empty
 	<-s.done
