@@ -125,7 +125,7 @@ func (s *subscription) renew() bool {
 	}
 	s.inner.SetClosedHandler(nil) // the subscription as a whole goes on
 	if n, err := s.inner.Dropped(); err == nil {
-		s.lost.Add(uint64(n))
+		s.lost.Add(uint64(max(n, 0)))
 	}
 	_ = s.inner.Unsubscribe()
 	s.inner = inner

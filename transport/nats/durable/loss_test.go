@@ -263,16 +263,14 @@ func TestLastAttemptBeginsOnce(t *testing.T) {
 	if err := third.PutBack(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	for d := range deliveries {
-		e, err := envelope.Decode(d.Data())
-		if err != nil || e.CorrelationID != id {
-			t.Fatal(err)
-		}
-		spent(d, true)
-		if err := d.Done(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		break
+	d := <-deliveries
+	e, err := envelope.Decode(d.Data())
+	if err != nil || e.CorrelationID != id {
+		t.Fatal(err)
+	}
+	spent(d, true)
+	if err := d.Done(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 
