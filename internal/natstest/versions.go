@@ -2,6 +2,7 @@ package natstest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -40,7 +41,8 @@ func runProgram(t *testing.T, program, conf string) string {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, //nolint:gosec // whoever runs the tests names the program
+	// The context of the test ends before its clean-up, in which agents stop that still need it.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, //nolint:gosec // whoever runs the tests names the program
 		"-c", path, "-a", "127.0.0.1", "-p", "-1", "-sd", filepath.Join(dir, "store"), "--ports_file_dir", dir)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {

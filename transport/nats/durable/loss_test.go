@@ -206,6 +206,26 @@ func TestRequestBehindHeartbeats(t *testing.T) {
 	}
 }
 
+// What a stranger publishes with the header of a status of the broker is a message like any
+// other: a dead letter, and no word about the queue.
+func TestForeignStatus(t *testing.T) {
+	t.Parallel()
+	natstest.EachVersion(t, "jetstream {}", func(t *testing.T, url string) {
+		var runs atomic.Int64
+		m := serve(t, durable.Options{Trouble: func(err error) { t.Error(err) }}, echo(&runs), url)
+		for _, status := range []string{"100", "404", "503"} {
+			if err := connect(t, url).Client().PublishMsg(&natsgo.Msg{Subject: topic + ".durable", Header: natsgo.Header{"Status": {status}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		letters(t, m.mailbox, 3)
+		c := client(t, url)
+		if r, err := await(t, c, start(t, c, 1)); err != nil {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
 // A delivery that reaches nobody counts at the broker. It is no attempt: a request that
 // may be tried once is run once, and no dead letter.
 func TestUnseenDeliveriesAreNoAttempts(t *testing.T) {

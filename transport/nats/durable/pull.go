@@ -119,11 +119,13 @@ func (p *puller) ask() error {
 // judge reports whether m is a request. Otherwise it is a status of a pull request, which
 // may be that it has failed.
 func (p *puller) judge(m *natsgo.Msg) (request bool, err error) {
-	status := m.Header.Get("Status")
-	if status == "" || len(m.Data) > 0 {
+	// Whoever sends a request may write what it likes into its header, but each is delivered
+	// with a subject to acknowledge it.
+	if m.Reply != "" {
 		p.asked = false
 		return true, nil
 	}
+	status := m.Header.Get("Status")
 	if number, ok := strings.CutPrefix(m.Subject, p.inbox+"."); ok && number != strconv.Itoa(p.requests) {
 		return false, nil // of one that was given up
 	}

@@ -1,0 +1,115 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/logtest"
+	"github.com/agentd/agentd/internal/natstest"
+	"github.com/agentd/agentd/rpc"
+)
+
+// notReady waits until an agent is not ready for a reason that has all of the texts.
+func notReady(t *testing.T, d *daemon.Daemon, texts ...string) {
+	t.Helper()
+	eventually.Holds(t, fmt.Sprintf("%q is why the agent is not ready", texts), func() bool {
+		err := d.Ready()
+		for _, text := range texts {
+			if err == nil || !strings.Contains(err.Error(), text) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// A queue that an operator has replaced while the agent runs is said where it is looked for: the
+// agent is not ready, and takes requests again once the queue is its own.
+func TestReplacedQueue(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "jetstream {}")
+	cfg := load(t, durableFiles(server.URL()))
+	var logged logtest.Lines
+	cfg.Logger, cfg.Handlers = logged.Logger(), handle(echo)
+	callee, caller := startAgent(t, cfg, "callee"), startAgent(t, cfg, "caller")
+	conn, err := natsgo.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const topic = "agents.callee.requests.durable"
+	name, err := js.StreamNameBySubject(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{topic}, MaxAge: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	notReady(t, callee, "durable-queue", name)
+	if conditions := callee.Status().Conditions; len(conditions) != 1 || conditions[0].Code != "settings" {
+		t.Errorf("%+v", conditions)
+	}
+
+	if err := js.DeleteStream(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Succeeds(t, "the agent is ready", callee.Ready)
+	result, err := caller.Client().RequestAgent(t.Context(), rpc.Request{
+		To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`), Mode: rpc.ModeAsync, Timeout: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result = caller.Await(t.Context(), result.CorrelationID); string(result.Response) != `{"n":1}` {
+		t.Errorf("%+v", result)
+	}
+	if n := logged.Count("condition=durable-queue"); n != 2 {
+		t.Errorf("%d lines of the log are about it:\n%s", n, &logged)
+	}
+}
+
+// An agent that the broker forbids to listen, by permissions that were changed while it runs, is
+// not ready, and takes requests again when they allow it.
+func TestForbiddenToListen(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "nats.conf")
+	allow := func(denied string) {
+		conf := fmt.Sprintf(`no_auth_user: u
+authorization {users: [{user: u, password: p, permissions: {subscribe: {allow: ">"%s}}}]}`, denied)
+		if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow("")
+	server := natstest.RunFile(t, path)
+	cfg := load(t, natsFiles(server.URL()))
+	cfg.Handlers = handle(echo)
+	callee, caller := startAgent(t, cfg, "callee"), startAgent(t, cfg, "caller")
+	allow(`, deny: "agents.callee.requests"`)
+	server.Reload()
+	notReady(t, callee, "permissions", "agents.callee.requests")
+	allow("")
+	server.Reload()
+	eventually.Succeeds(t, "the agent is ready", callee.Ready)
+	result, err := caller.Client().RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
+	if err != nil || string(result.Response) != `{"n":1}` {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
