@@ -57,7 +57,7 @@ type agent struct {
 	// Dropped is the number of messages that came faster than they could be taken.
 	Dropped uint64 `json:"dropped,omitempty"`
 
-	elsewhere bool // it has never answered here, and nobody has asked for it
+	elsewhere bool // it is down, has never answered here, and nobody has asked for it
 }
 
 // calls are those of one peer and one capability.

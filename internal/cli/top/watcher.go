@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/http"
 	"slices"
 	"sync"
 	"syscall"
@@ -121,15 +122,16 @@ func (s *source) unanswered(err error, now time.Time) agent {
 	if s.away.IsZero() {
 		s.away = now
 	}
-	a := agent{Agent: s.id, State: stateUnreachable, Error: err.Error(), Away: s.away, elsewhere: !s.seen && !s.named}
+	a := agent{Agent: s.id, State: stateUnreachable, Error: err.Error(), Away: s.away}
 	var down *control.NotRunningError
 	var refused *control.RefusedError
 	switch {
 	case errors.As(err, &down) && (errors.Is(down.Err, fs.ErrNotExist) || errors.Is(down.Err, syscall.ECONNREFUSED)):
 		a.State, a.Error = stateDown, "does not run on this host"
+		a.elsewhere = !s.seen && !s.named
 	case errors.As(err, &down): // such as a socket of another user
 		a.Error = down.Err.Error()
-	case errors.As(err, &refused) && refused.Code == "not-found":
+	case errors.As(err, &refused) && refused.HTTPStatus == http.StatusNotFound:
 		a.Error = "is of an older version, which does not say what it does: restart it with this one"
 	case errors.Is(err, context.DeadlineExceeded):
 		a.Error = "has not answered for " + askTimeout.String()
