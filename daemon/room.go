@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/agentd/agentd/auditchain"
 )
 
 // ballast is the room that a disk must have before it counts as no longer full: enough
@@ -27,4 +29,20 @@ func checkRoom(path string) error {
 		return fmt.Errorf("there is no room for %d KiB on the disk of %s: %w", ballast>>10, path, err)
 	}
 	return nil
+}
+
+// nameFullDisk returns the error of opening an audit log, and of one on a full disk the error that
+// says so: of some of its files SQLite tells only that they cannot be written.
+func nameFullDisk(path string, err error) error {
+	if auditchain.CodeOf(err) != auditchain.CodeIO {
+		return err
+	}
+	full := checkRoom(path)
+	if full == nil {
+		return err
+	}
+	return &auditchain.Error{
+		Code: auditchain.CodeFull, Path: path, Msg: "opening", Err: full,
+		Hint: "free some disk space, and start the agent again",
+	}
 }

@@ -178,7 +178,7 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	}
 	log, err := auditchain.Open(ctx, path, auditchain.Options{Name: d.Member().ID, OnWitness: d.onWitness})
 	if err != nil {
-		return err
+		return nameFullDisk(path, err)
 	}
 	r := log.Recovery()
 	d.logRecovery(path, r)

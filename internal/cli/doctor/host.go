@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/agentd/agentd/daemon"
@@ -53,14 +54,18 @@ func (p *patient) disk(ctx context.Context) {
 		return
 	}
 	free, known := freeBytes(folder)
+	took, err := syncTime(ctx, folder)
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	switch {
+	case full && !(known && free < noRoom): // such as a quota
+		p.say(checkDisk, fail, "make room; agentd audit prune removes old records", "%s cannot be written: %v", folder, err)
 	case known && free < noRoom:
 		p.say(checkDisk, fail, "make room; agentd audit prune removes old records", "%s has %d MiB left: calls whose records do not fit fail", folder, free>>20)
 	case known && free < littleRoom:
 		p.say(checkDisk, warn, "make room; agentd audit prune removes old records", "%s has %d MiB left", folder, free>>20)
 	}
-	took, err := syncTime(ctx, folder)
 	switch {
+	case full: // which is said
 	case err != nil:
 		p.say(checkDisk, fail, "let the agent's user write it", "%s cannot be written: %v", folder, err)
 	case took > slowSync:
