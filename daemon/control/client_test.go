@@ -275,6 +275,24 @@ func TestStatusOfAClient(t *testing.T) {
 	}
 }
 
+// A client whose agent ends in the middle of a request learns what that means for the request.
+func TestClientOfAnAgentThatEnds(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"before it answers": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"within its answer": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, "{")
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		_, err := serveRaw(t, handler).RequestAgent(t.Context(), rpc.Request{To: "agent://b", Capability: "x"})
+		if err == nil || !strings.Contains(err.Error(), "may have been done or not") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Shutdown waits for requests, but not for ever.
 func TestShutdownCutsRequestsShort(t *testing.T) {
 	t.Parallel()

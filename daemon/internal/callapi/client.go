@@ -125,9 +125,17 @@ func (c *Client) Do(ctx context.Context, method, path string, body []byte) ([]by
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err != nil {
-		return nil, fmt.Errorf("control: %w", err)
+		return nil, lost(err)
 	}
 	return data, nil
+}
+
+// lost says of an error after a request was sent what that means for the request.
+func lost(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("control: the agent has ended without an answer; what was asked of it may have been done or not, which its audit log shows once it runs again: %w", err)
+	}
+	return fmt.Errorf("control: %w", err)
 }
 
 // open makes one HTTP request and returns a response with status 200, whose body
@@ -150,7 +158,7 @@ func (c *Client) open(ctx context.Context, method, path string, body []byte, hea
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, c.at.Unreachable(err)
 		}
-		return nil, fmt.Errorf("control: %w", err)
+		return nil, lost(err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
