@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Stop accepts no more calls, finishes those that run until ctx ends, and closes
@@ -23,6 +24,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 	// First, so that supervisors and discovery see the agent as stopping while its
 	// calls finish.
 	wasReady := d.ready.Swap(false)
+	d.tellWait(ctx)
 	var errs []error
 	d.fleetCheck.close()
 	d.replicas.close()
@@ -75,6 +77,25 @@ func (d *Daemon) stop(ctx context.Context) error {
 	d.closeTraces(ctx)
 	d.log.Info("stopped")
 	return errors.Join(errs...)
+}
+
+// tellWait logs what the stop waits for, if for anything: nobody need guess why it takes so long.
+func (d *Daemon) tellWait(ctx context.Context) {
+	var serving, calling int
+	if d.inbox != nil {
+		serving = d.inbox.InFlight()
+	}
+	if d.client != nil {
+		calling = d.client.Pending()
+	}
+	if serving == 0 && calling == 0 {
+		return
+	}
+	about := []any{"serving", serving, "calling", calling}
+	if until, bounded := ctx.Deadline(); bounded {
+		about = append(about, "until", until.UTC().Format(time.RFC3339))
+	}
+	d.log.Info("stopping, once the calls that run have ended", about...)
 }
 
 // closeAudit closes the audit log, of an agent that has recorded its start with the record of a
