@@ -30,7 +30,7 @@ const (
 	noRoom     = 16 << 20
 )
 
-// disk examines the folder of the agent's state: room, and how long a sync takes.
+// disk examines where the agent's state is.
 func (p *patient) disk(ctx context.Context) {
 	folder := filepath.Dir(daemon.AuditDB(p.member, p.paths))
 	at := folder
@@ -53,14 +53,19 @@ func (p *patient) disk(ctx context.Context) {
 		p.say(checkDisk, skipped, "", "%s is not there yet: the agent makes it when it starts", folder)
 		return
 	}
+	p.room(ctx, folder)
+}
+
+// room examines the folder of the state of an agent: room in it, and how long a sync takes.
+func (p *patient) room(ctx context.Context, folder string) {
 	free, known := freeBytes(folder)
 	took, err := syncTime(ctx, folder)
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	switch {
-	case full && !(known && free < noRoom): // such as a quota
-		p.say(checkDisk, fail, "make room; agentd audit prune removes old records", "%s cannot be written: %v", folder, err)
 	case known && free < noRoom:
 		p.say(checkDisk, fail, "make room; agentd audit prune removes old records", "%s has %d MiB left: calls whose records do not fit fail", folder, free>>20)
+	case full: // such as a quota
+		p.say(checkDisk, fail, "make room; agentd audit prune removes old records", "%s cannot be written: %v", folder, err)
 	case known && free < littleRoom:
 		p.say(checkDisk, warn, "make room; agentd audit prune removes old records", "%s has %d MiB left", folder, free>>20)
 	}
