@@ -18,7 +18,7 @@ func (c *call) setDeadline() *rpc.Error {
 	if c.request.Deadline != 0 {
 		c.deadline = time.UnixMilli(c.request.Deadline).Add(c.inbox.limits.Load().ClockSkew)
 		if !c.deadline.After(now) {
-			return rpc.NewError(rpc.CodeDeadlineExceeded, context.DeadlineExceeded, "the request arrived after its deadline")
+			return c.arrivedLate(now)
 		}
 		latest := now.Add(rpc.MaxTimeout)
 		if c.delivery != nil { // a queued request's deadline is when the answer expires
@@ -32,6 +32,22 @@ func (c *call) setDeadline() *rpc.Error {
 	}
 	c.ctx.root, c.ctx.deadline = c.inbox.root, c.deadline
 	return nil
+}
+
+// wrongClock is how late a request may arrive before its lateness is taken for that of a clock: no
+// transport but a queue keeps a message for so long.
+const wrongClock = 5 * time.Second
+
+// arrivedLate is the refusal of a request that came after its deadline. Deadlines are points in time:
+// to a host whose clock is ahead every request comes late, and who reads the error must know where
+// to look.
+func (c *call) arrivedLate(now time.Time) *rpc.Error {
+	late := now.Sub(c.deadline)
+	if c.delivery != nil || late < wrongClock {
+		return rpc.NewError(rpc.CodeDeadlineExceeded, context.DeadlineExceeded, "the request arrived after its deadline")
+	}
+	return rpc.NewError(rpc.CodeDeadlineExceeded, context.DeadlineExceeded,
+		"the request arrived %s after its deadline: compare the clock of %s with that of its caller, one of them is probably wrong", late.Round(time.Second), c.inbox.cfg.Self)
 }
 
 // checkInterrupted refuses to start a skill whose caller has stopped waiting: the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,33 @@ func TestTimeoutReachesTheSkill(t *testing.T) {
 		rpctest.WantStatus(t, w.Call(t, r), rpc.StatusTimeout, 0)
 		rpctest.Wait(t, ended)
 	})
+}
+
+// Whoever reads that a request came after its deadline is told to compare clocks where nothing else
+// explains how late it came: to a host whose clock is ahead, every request comes late.
+func TestLateRequestsNameTheClock(t *testing.T) {
+	for name, test := range map[string]struct {
+		late  time.Duration
+		clock bool
+	}{"a moment": {time.Second, false}, "ten minutes": {10 * time.Minute, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer))
+				f := rpctest.NewForeignCaller(t, w)
+				e := f.Request()
+				e.Deadline = time.Now().Add(-test.late).UnixMilli()
+				w.PublishSigned(t, rpctest.Topic, e, nil)
+				reply := rpctest.Wait(t, f.Replies)
+				if code := rpctest.ReplyCode(t, reply); code != "EAGENTRPC_DEADLINE_EXCEEDED" {
+					t.Errorf("answered with %q", code)
+				}
+				text := string(reply.Payload)
+				if named := strings.Contains(text, "compare the clock of agent://"); named != test.clock || named && !strings.Contains(text, "10m0s after its deadline") {
+					t.Errorf("answered %s", text)
+				}
+			})
+		})
+	}
 }
 
 // A call that nobody answers because the skill overstays is answered by the

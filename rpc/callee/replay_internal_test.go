@@ -3,6 +3,7 @@ package callee
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,5 +139,23 @@ func TestFullReplayCacheRefuses(t *testing.T) {
 	}
 	if n := in.replay.len(); n != maxRemembered {
 		t.Errorf("it remembers %d requests", n)
+	}
+}
+
+// A deadline further ahead than any call may take is that of a host whose clock is ahead, and the
+// log says so.
+func TestFarDeadlineNamesTheClock(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	in := &Inbox{replay: newReplayCache(), requests: newRequests(Limits{})}
+	in.SetLimits(Limits{})
+	for name, test := range map[string]struct {
+		deadline int64
+		clock    bool
+	}{"none": {0, false}, "far": {start.Add(rpc.MaxTimeout + time.Minute).UnixMilli(), true}} {
+		c := &call{inbox: in, start: start, request: &envelope.Envelope{From: "agent://a", MessageID: name, Deadline: test.deadline}}
+		err := c.checkFirst()
+		if why, ok := errors.AsType[*identity.Error](err); !ok || why.Reason != identity.NoDeadline || strings.Contains(err.Error(), "compare the clock") != test.clock {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package callee
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -49,9 +50,13 @@ func (c *call) checkFirst() error {
 	refused := func(why identity.Reason) error {
 		return &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID, Reason: why}
 	}
-	if c.request.Deadline == 0 || deadline.After(c.start.Add(rpc.MaxTimeout+2*skew)) {
-		// It would have to be remembered for too long.
+	if c.request.Deadline == 0 {
 		return refused(identity.NoDeadline)
+	}
+	if deadline.After(c.start.Add(rpc.MaxTimeout + 2*skew)) {
+		// It would have to be remembered for too long.
+		return fmt.Errorf("%w: its deadline is in %s, and no call may take longer than %s: compare the clock of this host with that of its sender, one of them is probably wrong",
+			refused(identity.NoDeadline), deadline.Sub(c.start).Round(time.Second), rpc.MaxTimeout)
 	}
 	// A late request needs no memory: its deadline refuses every replay as well.
 	if !deadline.After(c.start) {
