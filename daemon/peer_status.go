@@ -70,6 +70,10 @@ func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) (s control.PeerS
 	default:
 		s.Error = e.Err.Error()
 	}
+	if s.State != control.PeerUnreachable && spec.Kind != capability.Memory { // in one process there is one clock
+		skew, _ := d.client.ClockSkew(ctx, p.Address)
+		s.ClockSkewMs = skew.Milliseconds()
+	}
 	for _, f := range e.Findings {
 		drifted := control.PeerDrift{Capability: f.Capability, Reason: f.Err.Error()}
 		var detailed caller.DetailedError

@@ -178,7 +178,32 @@ type PeerStatus struct {
 	NoContract bool `json:"noContract,omitempty"`
 	// Error is why it is unreachable, or what is wrong with its answer.
 	Error string `json:"error,omitempty"`
+	// ClockSkewMs is how far its clock is ahead of this host's; behind it, that is negative. It is 0
+	// where the time of the answer explains the difference, and for peers that do not tell.
+	ClockSkewMs int64 `json:"clockSkewMs,omitempty"`
 }
+
+// WrongClock reports whether the clock of the peer differs from this host's by more than what is tolerated
+// and a few seconds, so that calls between them lose their deadlines.
+func (s *PeerStatus) WrongClock(tolerated time.Duration) bool {
+	return s.clockSkew().Abs() > wrongClock+tolerated
+}
+
+// ClockText says how the clock of the peer differs, and what that means.
+func (s *PeerStatus) ClockText() string {
+	where := "ahead of"
+	if s.ClockSkewMs < 0 {
+		where = "behind"
+	}
+	return fmt.Sprintf("its clock is %s %s this host's: calls between hosts with such clocks lose as much of their deadline", s.clockSkew().Abs().Round(time.Second), where)
+}
+
+func (s *PeerStatus) clockSkew() time.Duration {
+	return time.Duration(s.ClockSkewMs) * time.Millisecond
+}
+
+// wrongClock is what clocks may differ without being worth a word.
+const wrongClock = 5 * time.Second
 
 // A PeerDrift is one capability of a peer to which calls are refused.
 type PeerDrift struct {

@@ -134,6 +134,9 @@ func (p *patient) peers(ctx context.Context) {
 		} else {
 			good++
 		}
+		if all[i].WrongClock(p.member.Agent.Security.ClockSkew) {
+			p.say(checkClock, fail, "synchronize the clocks of both hosts (NTP)", "%s: %s", all[i].Peer, all[i].ClockText())
+		}
 	}
 	if good > 0 {
 		p.say(checkPeers, ok, "", "%s reachable, with the contracts that this agent was built against", count(good, "peer"))

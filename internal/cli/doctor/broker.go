@@ -98,7 +98,7 @@ func (p *patient) connection(v *daemon.Visit, took time.Duration) {
 func (p *patient) jetStream(ctx context.Context, v *daemon.Visit) {
 	queue := p.queue()
 	if queue == nil {
-		p.say(checkClock, skipped, "compare it with that of another host", "only JetStream tells the broker's time, and the agent does not use it")
+		p.say(checkClock, skipped, "", "only JetStream tells the broker's time, and the agent does not use it; peers that answer tell theirs")
 		return
 	}
 	js, err := v.JetStream.JetStream()

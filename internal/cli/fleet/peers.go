@@ -146,6 +146,8 @@ func (p *peer) note() string {
 	switch {
 	case p.Error != "":
 		return p.Error
+	case p.WrongClock(0):
+		return p.ClockText()
 	case p.Drifts != nil:
 		return "another contract of " + strings.Join(p.Differ, ", ") + ": " + p.Drifts[0].Reason
 	case p.Differ != nil: // from an agent that does not say more
