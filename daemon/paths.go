@@ -86,6 +86,9 @@ func (p Paths) Running(ctx context.Context) ([]string, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	if errors.Is(err, os.ErrPermission) {
+		return nil, fmt.Errorf("the agents are another user's: run this as the user that agentd runs as: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("running agents: %w", err)
 	}

@@ -107,7 +107,7 @@ func (d *Daemon) temporaryBase(name string, own func(string) error) (string, err
 		// Another user may have taken the name; that must not stop the agent.
 		d.log.Warn("temporary folders of calls are elsewhere", "error", err)
 		if base, err = os.MkdirTemp("", "agentd-"+name+"-*"); err != nil {
-			return "", err
+			return "", fmt.Errorf("no folder for the temporary files of calls: name one that this user may write in TMPDIR: %w", err)
 		}
 		if err := own(base); err != nil {
 			return "", err

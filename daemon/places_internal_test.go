@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/agentd/agentd/fleet"
@@ -33,5 +35,15 @@ func TestLeftOversOfOtherUsers(t *testing.T) {
 	}
 	if info, err := os.Stat(placeName(othersPlace)); err != nil || info.Mode().Perm() != 0o711 {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// Without a folder for temporary files an agent does not start, and says which variable names one.
+func TestNoTemporaryFolder(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "gone"))
+	d := &Daemon{log: slog.New(slog.DiscardHandler)}
+	_, err := d.temporaryBase("skills", func(string) error { return os.ErrPermission })
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "TMPDIR") {
+		t.Errorf("%v", err)
 	}
 }

@@ -2,7 +2,9 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"time"
@@ -25,7 +27,11 @@ func NewClient(socket string) *Client {
 		URL: "http://agentd",
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
+			conn, err := d.DialContext(ctx, "unix", socket)
+			if errors.Is(err, fs.ErrPermission) {
+				err = fmt.Errorf("the agent is another user's: run this as the user that agentd runs as: %w", err)
+			}
+			return conn, err
 		},
 		Unreachable: func(err error) error { return &NotRunningError{Socket: socket, Err: err} },
 	})}

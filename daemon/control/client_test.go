@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
@@ -85,6 +86,36 @@ func TestClientOfADeadAgent(t *testing.T) {
 		if !ok || gone.Socket != path || !errors.Is(gone, os.ErrNotExist) {
 			t.Errorf("%s: %v", name, gone)
 		}
+	}
+}
+
+// The agent of another user is there, and who may not reach it is told whom to be.
+func TestClientOfAnotherUsersAgent(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() == 0 {
+		t.Skip("root may connect everywhere")
+	}
+	path := socketPath(t)
+	s, err := control.Listen(t.Context(), path, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Dir(path)
+	if err := os.Chmod(folder, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(os.Chmod(folder, 0o700), s.Shutdown(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	c := control.NewClient(path)
+	defer c.Close()
+	if err := c.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "run this as the user that agentd runs as") {
+		t.Errorf("ready: %v", err)
+	}
+	if running, err := (daemon.Paths{Runtime: folder}).Running(t.Context()); err == nil || !strings.Contains(err.Error(), "run this as the user that agentd runs as") {
+		t.Errorf("running %v, %v", running, err)
 	}
 }
 

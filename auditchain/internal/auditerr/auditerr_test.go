@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -82,6 +83,7 @@ func TestWrapOfFileErrors(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]Code{
 		&fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}: CodeReadOnly,
+		&fs.PathError{Op: "open", Path: "x", Err: syscall.EROFS}:    CodeReadOnly,
 		os.ErrDeadlineExceeded: CodeIO,
 		errors.New("other"):    CodeIO,
 	} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"modernc.org/sqlite"
 )
@@ -85,7 +86,7 @@ func Wrap(path, doing string, err error) error {
 	e.Code, e.Hint = CodeIO, "check the disk and the system log; the log refuses writes until it has been opened again, which a running agent does by itself"
 	if sqliteErr, ok := errors.AsType[*sqlite.Error](err); ok {
 		e.classify(sqliteErr.Code() & primaryCode)
-	} else if errors.Is(err, fs.ErrPermission) {
+	} else if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		e.Code, e.Hint = CodeReadOnly, hintReadOnly
 	}
 	return e
