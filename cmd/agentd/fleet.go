@@ -146,7 +146,7 @@ func (a *app) fleetNATSConfigCommand() *cobra.Command {
 			"--signing-key, to that folder, and the users' credentials to the folder of --keys. With --push it sends\n" +
 			"the accounts to the servers too, with AGENTD_NATS_CREDS of a user of the system account, so that no\n" +
 			"server is restarted when an agent is new.",
-		Example: "  agentd fleet nats-config > nats.conf\n  agentd broker --config nats.conf\n" +
+		Example: "  agentd fleet nats-config > nats.conf\n  agentd broker --config nats.conf --store streams\n" +
 			"  AGENTD_NATS_NKEY=keys/pr-reviewer.nk agentd run --agent pr-reviewer",
 		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {

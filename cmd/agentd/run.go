@@ -94,13 +94,13 @@ func (a *app) brokerCommand() *cobra.Command {
 			"machine. It listens on loopback only, unless --host or the configuration file says otherwise,\n" +
 			"and prints its URL on standard output once it accepts connections. To restrict which agent\n" +
 			"may reach which, use the permissions that `agentd fleet nats-config` writes.",
-		Example: "  agentd broker\n  agentd fleet nats-config > nats.conf && agentd broker --config nats.conf",
+		Example: "  agentd broker\n  agentd fleet nats-config > nats.conf && agentd broker --config nats.conf --store streams",
 		Args:    arguments(0),
 	}
 	flags := cmd.Flags()
 	flags.Uint16Var(&port, "port", broker.DefaultPort, "TCP port; 0 is any free one (default with --config: the file's)")
 	flags.StringVar(&r.Host, "host", "", "address to listen on (default: the file's, then "+broker.DefaultHost+")")
-	flags.StringVar(&r.Store, "store", "", "folder for streams (default: the file's, then agentd/broker in $XDG_STATE_HOME)")
+	flags.StringVar(&r.Store, "store", "", "folder for streams, and JetStream (default: agentd/broker in $XDG_STATE_HOME; with --config: what the file says)")
 	flags.StringVar(&r.ConfigFile, "config", "", "configuration file for nats-server")
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
 		// The flag's default must not override the port of a configuration file.

@@ -38,7 +38,7 @@ func NATSConfig(env *cli.Env, keyDir string) error {
 			q.ID, natsauth.KeyFile(keyDir, natsauth.QueueKey(q.ID)))
 	}
 	if len(rules.Queues) > 0 {
-		fmt.Fprintln(env.Stderr, "once the server runs, make what they use: agentd fleet provision")
+		fmt.Fprintln(env.Stderr, "once the server runs, with JetStream (agentd broker --config <file> --store <folder>), make what they use: agentd fleet provision")
 	}
 	return rules.WriteConfig(env.Stdout, keys)
 }

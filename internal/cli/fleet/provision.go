@@ -55,6 +55,9 @@ func Provision(ctx context.Context, env *cli.Env, r ProvisionRequest) error {
 		}
 		defer func() { _ = conn.Close() }() // everything that was sent has been answered
 		if all, err = provisionAll(ctx, conn, f, rules, r.Check); err != nil {
+			if len(all) == 0 {
+				return err
+			}
 			return errors.Join(err, writeProvisioned(env, all))
 		}
 	}
@@ -105,6 +108,9 @@ func provisionAll(ctx context.Context, conn *nats.Conn, f *fleet.Fleet, rules *n
 		findings, err := resources.Provision(ctx, js, check)
 		for _, finding := range findings {
 			all = append(all, provisioned{Agent: q.ID, Finding: finding})
+		}
+		if durable.NoJetStream(err) {
+			return all, fmt.Errorf("agent %s: the broker has no JetStream where agentd is the operator: turn it on (`agentd broker --store <folder>`, or `jetstream {}` in the configuration of nats-server), and use the accounts of `agentd fleet nats-config`: %w", q.ID, err)
 		}
 		if err != nil {
 			return all, fmt.Errorf("agent %s: %w", q.ID, err)

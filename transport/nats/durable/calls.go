@@ -205,7 +205,7 @@ func (c *Calls) openBucket(ctx context.Context) (jetstream.KeyValue, error) {
 		return notes, provisioned("the bucket "+config.Bucket, err)
 	}
 	notes, err := c.js.CreateOrUpdateKeyValue(ctx, config)
-	if noJetStream(err) {
+	if NoJetStream(err) {
 		err = ErrNoJetStream
 	}
 	return notes, err

@@ -44,9 +44,9 @@ func hasCode(err error, code jetstream.ErrorCode) bool {
 	return ok && api.ErrorCode == code
 }
 
-// noJetStream reports whether err means that JetStream is off: its API does not
+// NoJetStream reports whether err means that JetStream is off: its API does not
 // answer, or says so.
-func noJetStream(err error) bool {
+func NoJetStream(err error) bool {
 	return errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) ||
 		errors.Is(err, nats.ErrNoResponders)
 }

@@ -50,7 +50,7 @@ func OpenMailbox(ctx context.Context, topic string, opts Options) (*Mailbox, err
 func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error {
 	s, err := m.stream(ctx, want)
 	if err != nil {
-		if noJetStream(err) {
+		if NoJetStream(err) {
 			return ErrNoJetStream
 		}
 		return fmt.Errorf("stream %s: %w", want.Name, err)
@@ -127,13 +127,21 @@ func (m *Mailbox) isStored(ctx context.Context, subject string) (found bool, err
 // over the settings that this agent cannot change.
 func (m *Mailbox) checkProvisioned(ctx context.Context) error {
 	stream := natsauth.RequestsStream(m.opts.name())
-	ctx, cancel := context.WithTimeout(ctx, clusterTime)
+	asking, cancel := context.WithTimeout(ctx, clusterTime)
 	defer cancel()
 	var consumer jetstream.Consumer
-	err := insist(ctx, func(ctx context.Context) (err error) {
+	told := false
+	err := insist(asking, func(ctx context.Context) (err error) {
 		consumer, err = m.js.Consumer(ctx, stream, natsauth.ConsumerName)
+		if !told && err != nil && (NoJetStream(err) || isTransient(err)) {
+			told = true
+			m.opts.Logger.Warn("JetStream does not answer, and the agent waits for it", "stream", stream, "atMost", clusterTime.String(), "error", err)
+		}
 		return err
 	})
+	if err != nil && ctx.Err() != nil { // the agent is being stopped
+		return fmt.Errorf("durable: %w", ctx.Err())
+	}
 	if err != nil {
 		return fmt.Errorf("durable: %w", provisioned("the consumer "+natsauth.ConsumerName+" of the stream "+stream, err))
 	}
@@ -153,7 +161,7 @@ func (m *Mailbox) stream(ctx context.Context, want jetstream.StreamConfig) (jets
 			s, err = m.js.Stream(trying, want.Name)
 		}
 		cancel()
-		passing := hasCode(err, codeNoPeers) || isTransient(err) && !noJetStream(err)
+		passing := hasCode(err, codeNoPeers) || isTransient(err) && !NoJetStream(err)
 		if err == nil || !passing || !pause(ctx, retryPause) {
 			return s, err
 		}

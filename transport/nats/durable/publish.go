@@ -84,7 +84,7 @@ func absent(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, stream
 	asking, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
 	_, err := js.Stream(asking, stream)
-	return errors.Is(err, jetstream.ErrStreamNotFound) || noJetStream(err)
+	return errors.Is(err, jetstream.ErrStreamNotFound) || NoJetStream(err)
 }
 
 // insist repeats a request until ctx ends while the broker does not answer: nobody
