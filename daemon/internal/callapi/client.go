@@ -133,7 +133,7 @@ func (c *Client) Do(ctx context.Context, method, path string, body []byte) ([]by
 // lost says of an error after a request was sent what that means for the request.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
-		return fmt.Errorf("control: the agent has ended without an answer; what was asked of it may have been done or not, which its audit log shows once it runs again: %w", err)
+		return fmt.Errorf("control: the agent has ended without an answer; what was asked of it may have been done or not: %w", err)
 	}
 	return fmt.Errorf("control: %w", err)
 }
