@@ -173,7 +173,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			"  agentd audit verify --db copy.db --key reviewer.pub --checkpoint friday.checkpoint",
 		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
-			gcpace.Relax(a.Env.Getenv) // it reads and drops millions of records
+			gcpace.Relax(a.Getenv) // it reads and drops millions of records
 			return audit.Verify(ctx, &a.Env, r)
 		}),
 	}
