@@ -46,7 +46,7 @@ func TestInsertsThatFail(t *testing.T) {
 	t.Parallel()
 	path, disk := filepath.Join(t.TempDir(), "audit.db"), &audittest.Disk{}
 	w := newWriter(t, path, disk.Connect)
-	for _, statement := range []string{"BEGIN", "INSERT INTO records", "INSERT INTO tree", "INSERT OR REPLACE INTO checkpoints"} {
+	for _, statement := range []string{"BEGIN", "INSERT INTO records", "INSERT OR REPLACE INTO tree", "INSERT OR REPLACE INTO checkpoints"} {
 		disk.FailNext(statement, 0, false)
 		err := w.Begin()
 		began := err == nil

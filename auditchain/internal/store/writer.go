@@ -136,9 +136,10 @@ func (w *Writer) Exec(statement string, args ...any) error {
 	return err
 }
 
-// InsertNode adds a node to the stored Merkle tree.
+// InsertNode adds a node to the stored Merkle tree. One that is there before its records was put
+// there by somebody else, and is replaced: it must not keep them out.
 func (w *Writer) InsertNode(level int, position int64, hash tlog.Hash) error {
-	return w.Exec(`INSERT INTO tree (level, position, hash) VALUES (?, ?, ?)`, level, position, hash[:])
+	return w.Exec(`INSERT OR REPLACE INTO tree (level, position, hash) VALUES (?, ?, ?)`, level, position, hash[:])
 }
 
 // InsertCheckpoint adds a signed checkpoint over the first size records. A
