@@ -42,6 +42,7 @@ type delivery struct {
 	message  message
 	attempt  int    // from 1; beyond MaxDeliver when as many deliveries ended without an outcome
 	sequence uint64 // in the stream
+	stored   time.Time
 	mark     uint64 // sequence of the message whose mark counts for this one
 }
 
@@ -56,7 +57,7 @@ func newDelivery(m *Mailbox, delivered *natsgo.Msg, now time.Time) (d *delivery,
 	d = &delivery{mailbox: m, message: message{Msg: delivered, conn: m.opts.Conn}}
 	deliveries := 1
 	if meta, err := delivered.Metadata(); err == nil {
-		deliveries, d.sequence = int(min(meta.NumDelivered, maxCount)), meta.Sequence.Stream
+		deliveries, d.sequence, d.stored = int(min(meta.NumDelivered, maxCount)), meta.Sequence.Stream, meta.Timestamp
 	}
 	used, _ := strconv.Atoi(delivered.Header.Get(headerUsed))
 	d.attempt = min(max(used, 0), maxCount) + deliveries
@@ -173,8 +174,9 @@ func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 	}
 	header.Set(headerReason, reason)
 	header.Set(headerAttempts, strconv.Itoa(d.Attempt()))
-	// One delivery leaves one letter, however often its end is not heard.
-	id := jetstream.WithMsgID(fmt.Sprintf("%s/%d", natsauth.RequestsStream(d.mailbox.opts.name()), d.sequence))
+	// One request leaves one letter, however often its end is not heard. A stream of requests
+	// that is made again counts from 1 once more, and the letters know the numbers of the last.
+	id := jetstream.WithMsgID(fmt.Sprintf("%s/%d/%d", natsauth.RequestsStream(d.mailbox.opts.name()), d.stored.UnixNano(), d.sequence))
 	stream, subject := natsauth.DeadStream(d.mailbox.opts.name()), natsauth.DeadSubject(d.mailbox.opts.name())
 	err := d.mailbox.publish(ctx, stream, subject, d.message.Data, header, id)
 	if errors.Is(err, natsgo.ErrMaxPayload) {

@@ -76,7 +76,21 @@ func TestLostStreamsAreMadeAgain(t *testing.T) {
 		if r, err := await(t, c, start(t, c, 1)); err != nil {
 			t.Fatalf("%+v, %v", r, err)
 		}
+		// A message that is no request becomes a dead letter.
+		spoil := func() {
+			if err := connect(t, url).Publish(t.Context(), transport.Message{Topic: topic + ".durable", Data: []byte("x")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		spoil()
+		letters(t, m.mailbox, 1)
 		lose()
+		var kept int
+		for _, err := range m.mailbox.Letters(t.Context()) {
+			if err == nil {
+				kept++
+			}
+		}
 		var id string
 		eventually.Succeeds(t, "a call is queued", func() error {
 			r, err := c.RequestAgent(t.Context(), request(2, rpc.ModeAsync, 0))
@@ -86,15 +100,19 @@ func TestLostStreamsAreMadeAgain(t *testing.T) {
 		if r, err := await(t, c, id); err != nil || string(r.Response) != `{"n":2}` {
 			t.Errorf("%+v, %v", r, err)
 		}
-		// A message that is no request becomes a dead letter: for that the third stream is there.
-		if err := connect(t, url).Publish(t.Context(), transport.Message{Topic: topic + ".durable", Data: []byte("x")}); err != nil {
-			t.Fatal(err)
-		}
-		eventually.Succeeds(t, "a dead letter is kept", func() error {
+		spoil() // for this letter the third stream is there
+		eventually.Succeeds(t, "another dead letter is kept", func() error {
+			now := 0
 			for _, err := range m.mailbox.Letters(t.Context()) {
-				return err
+				if err != nil {
+					return err
+				}
+				now++
 			}
-			return errors.New("there is none")
+			if now != kept+1 {
+				return fmt.Errorf("%d letters, and before %d", now, kept)
+			}
+			return nil
 		})
 		if runs.Load() != 2 {
 			t.Errorf("%d runs", runs.Load())
