@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -142,6 +144,42 @@ func TestTroubleIsReported(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), requestsStream); err != nil {
 		t.Fatal(err)
 	}
+	for err := range reports {
+		if err == nil {
+			break
+		}
+	}
+	c := client(t, s.URL())
+	if r, err := await(t, c, start(t, c, 1)); err != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// An operator takes the permission for pull requests away, which the server answers with
+// nothing at all. That is reported, and its end when the permission comes back.
+func TestForbiddenPullsAreReported(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "nats.conf")
+	write := func(denied string) {
+		conf := fmt.Sprintf(`jetstream {}
+no_auth_user: u
+authorization {users: [{user: u, password: p, permissions: {publish: {allow: ">"%s}}}]}`, denied)
+		if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	s := natstest.RunFile(t, path)
+	var runs atomic.Int64
+	reports := make(chan error, 1000)
+	serve(t, durable.Options{Trouble: func(err error) { reports <- err }}, echo(&runs), s.URL())
+	write(`, deny: "$JS.API.CONSUMER.MSG.NEXT.>"`)
+	s.Reload()
+	if err := <-reports; err == nil {
+		t.Error("an end is reported, and no beginning")
+	}
+	write("")
+	s.Reload()
 	for err := range reports {
 		if err == nil {
 			break

@@ -51,13 +51,15 @@ type puller struct {
 	ended   chan struct{} // closed when nothing more arrives
 	again   <-chan struct{}
 
-	requests int  // pull requests so far
-	asked    bool // the last of them has not ended yet
+	alive    func() // called where a pull request has succeeded, or waits for a request
+	requests int    // pull requests so far
+	asked    bool   // the last of them has not ended yet
 }
 
-func newPuller(conn *nats.Conn, stream string) (*puller, error) {
+// newPuller makes a puller. next calls alive.
+func newPuller(conn *nats.Conn, stream string, alive func()) (*puller, error) {
 	p := &puller{
-		conn: conn, topic: conn.JetStreamAPI() + ".CONSUMER.MSG.NEXT." + stream + "." + natsauth.ConsumerName, inbox: conn.Client().NewInbox(),
+		conn: conn, alive: alive, topic: conn.JetStreamAPI() + ".CONSUMER.MSG.NEXT." + stream + "." + natsauth.ConsumerName, inbox: conn.Client().NewInbox(),
 		arrived: make(chan *natsgo.Msg, maxArrived), ended: make(chan struct{}), again: conn.NextReconnect(),
 	}
 	var err error
@@ -72,25 +74,25 @@ func newPuller(conn *nats.Conn, stream string) (*puller, error) {
 // next returns the next request. It waits until there is one, ctx ends, or the pull
 // request has failed; then it may be called again.
 func (p *puller) next(ctx context.Context) (*natsgo.Msg, error) {
-	alive := time.NewTimer(silence)
-	defer alive.Stop()
+	silent := time.NewTimer(silence)
+	defer silent.Stop()
 	for {
 		if !p.asked && len(p.arrived) == 0 {
 			if err := p.ask(); err != nil {
 				return nil, err
 			}
-			alive.Reset(silence)
+			silent.Reset(silence)
 		}
 		select {
 		case m := <-p.arrived:
-			alive.Reset(silence)
+			silent.Reset(silence)
 			request, err := p.judge(m)
 			if request || err != nil {
 				return m, err
 			}
 		case <-p.again: // what the server knew of the last connection is gone
 			p.again, p.asked = p.conn.NextReconnect(), false
-		case <-alive.C:
+		case <-silent.C:
 			p.asked = false
 			return nil, errSilent
 		case <-p.ended:
@@ -123,6 +125,7 @@ func (p *puller) judge(m *natsgo.Msg) (request bool, err error) {
 	// with a subject to acknowledge it.
 	if m.Reply != "" {
 		p.asked = false
+		p.alive()
 		return true, nil
 	}
 	status := m.Header.Get("Status")
@@ -131,9 +134,11 @@ func (p *puller) judge(m *natsgo.Msg) (request bool, err error) {
 	}
 	switch status {
 	case "100": // a heartbeat
+		p.alive()
 		return false, nil
 	case "404", "408": // its time has passed
 		p.asked = false
+		p.alive()
 		return false, nil
 	}
 	p.asked = false

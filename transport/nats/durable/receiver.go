@@ -22,7 +22,7 @@ func (m *Mailbox) Receive(topic string, atOnce int, h func(transport.Delivery)) 
 	err := m.openConsumer(opening)
 	var requests *puller
 	if err == nil {
-		requests, err = newPuller(m.opts.Conn, natsauth.RequestsStream(m.opts.name()))
+		requests, err = newPuller(m.opts.Conn, natsauth.RequestsStream(m.opts.name()), r.noteAlive)
 	}
 	if err != nil {
 		cancel()
@@ -41,9 +41,15 @@ type receiver struct {
 	stop     context.CancelFunc
 	fetching sync.WaitGroup
 	serving  sync.WaitGroup
+
+	// What follows belongs to fetch.
+	failing  time.Time // since when nothing can be taken although there is a connection; zero while it can
+	reported bool      // as trouble
 }
 
 const (
+	// failingTime is how long pull requests may fail before that is reported.
+	failingTime = 10 * time.Second
 	reopenPause = time.Second
 	// openTime bounds one attempt to open the queue again. A cluster elects a leader in
 	// less.
@@ -71,11 +77,36 @@ func (r *receiver) fetch(ctx context.Context, requests *puller) {
 			return
 		}
 		r.mailbox.opts.Logger.Debug("no request from the queue", "agent", r.mailbox.opts.Agent, "error", err)
+		r.noteFailure(err, failingTime)
 		if errors.Is(err, errNoConsumer) {
 			r.reopen(ctx)
 		} else {
 			pause(ctx, retryPause) // a connection that is down fails at once, again and again
 		}
+	}
+}
+
+// noteFailure reports why nothing can be taken, once that has lasted for a time.
+func (r *receiver) noteFailure(err error, lasting time.Duration) {
+	if r.mailbox.opts.Conn.Err() != nil { // which is told elsewhere
+		r.failing = time.Time{}
+		return
+	}
+	if r.failing.IsZero() {
+		r.failing = time.Now()
+	}
+	if time.Since(r.failing) >= lasting {
+		r.reported = true
+		r.mailbox.opts.Trouble(err)
+	}
+}
+
+// noteAlive ends what noteFailure has reported.
+func (r *receiver) noteAlive() {
+	r.failing = time.Time{}
+	if r.reported {
+		r.reported = false
+		r.mailbox.opts.Trouble(nil)
 	}
 }
 
@@ -89,11 +120,8 @@ func (r *receiver) reserve(ctx context.Context) bool {
 	}
 }
 
-// reopen opens the queue again, until it succeeds or ctx ends. It reports when that fails
-// although there is a connection, and when it succeeds after that.
+// reopen opens the queue again, until it succeeds or ctx ends.
 func (r *receiver) reopen(ctx context.Context) {
-	opts := &r.mailbox.opts
-	reported := false
 	for pause(ctx, reopenPause) {
 		trying, cancel := context.WithTimeout(ctx, openTime)
 		err := r.mailbox.repair(trying)
@@ -101,16 +129,10 @@ func (r *receiver) reopen(ctx context.Context) {
 			err = r.mailbox.openConsumer(trying)
 		}
 		cancel()
-		switch {
-		case err == nil && reported:
-			opts.Trouble(nil)
+		if err == nil || ctx.Err() != nil {
 			return
-		case err == nil, ctx.Err() != nil:
-			return
-		case opts.Conn.Err() == nil:
-			reported = true
-			opts.Trouble(err)
 		}
+		r.noteFailure(err, 0)
 	}
 }
 
