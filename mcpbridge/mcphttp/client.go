@@ -25,6 +25,7 @@ type client struct {
 	answered  chan struct{} // closed when no call runs; nil unless somebody waits for that
 	streams   int
 	closed    bool
+	unserved  time.Time // since when there is no server for the client; zero while there is one
 }
 
 // A session is one of the library, with the identity that it began with.
@@ -45,7 +46,7 @@ func newClient(h *Handler, name string) *client {
 }
 
 // begin begins an exchange. It is nil if there are too many, or the handler is closed.
-func (c *client) begin(ctx context.Context, who identity, server *mcp.Server) (*exchange, *refusal) {
+func (c *client) begin(ctx context.Context, who identity) (*exchange, *refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.handler.cfg.Limits
@@ -57,8 +58,7 @@ func (c *client) begin(ctx context.Context, who identity, server *mcp.Server) (*
 	case len(c.exchanges) >= 2*l.MaxPending+l.MaxStreams:
 		return nil, &refusal{status: http.StatusTooManyRequests, text: "too many requests at once", retryAfter: time.Second}
 	}
-	c.handler.cfg.Guards.guard(server, c.handler.cfg.Logger)
-	x := &exchange{client: c, who: who, server: server}
+	x := &exchange{client: c, who: who}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	c.exchanges[x] = struct{}{}
 	return x, nil
@@ -82,6 +82,22 @@ func (c *client) end(x *exchange) {
 		if s.active == 0 && c.sessions[s.id] == s {
 			s.idle.Reset(c.handler.cfg.Limits.SessionIdle)
 		}
+	}
+}
+
+// noteServer logs that there is no server for the client when that begins, and when it has ended: the
+// client asks as often as it likes meanwhile.
+func (c *client) noteServer(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	log := c.handler.cfg.Logger.With("client", c.name)
+	switch {
+	case err != nil && c.unserved.IsZero():
+		c.unserved = time.Now()
+		log.Error("there is no MCP server for a client: its requests are refused", "error", err)
+	case err == nil && !c.unserved.IsZero():
+		log.Info("there is an MCP server for a client again", "after", time.Since(c.unserved).Round(time.Second))
+		c.unserved = time.Time{}
 	}
 }
 

@@ -25,7 +25,7 @@ var (
 type exchange struct {
 	client *client
 	who    identity
-	server *mcp.Server
+	server *mcp.Server     // nil before [Handler.reach]
 	ctx    context.Context // of the request; its cause says why it ended
 	cancel context.CancelCauseFunc
 

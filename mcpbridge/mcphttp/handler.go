@@ -225,23 +225,12 @@ func (h *Handler) serve(w *writer, r *http.Request, auth *authenticator) {
 		auth.write(w, no)
 		return
 	}
-	server, err := h.cfg.Server(who.client)
-	if err != nil || server == nil {
-		h.cfg.Logger.LogAttrs(r.Context(), slog.LevelError, "there is no MCP server for a client", slog.String("client", who.client), slog.Any("error", err))
-		auth.write(w, &refusal{status: http.StatusServiceUnavailable, text: "nothing can be served to this client now", retryAfter: 5 * time.Second})
-		return
-	}
-	x, no := c.begin(r.Context(), who, server)
+	x, no := c.begin(r.Context(), who)
 	if no != nil {
 		auth.write(w, no)
 		return
 	}
 	defer c.end(x)
-	// The token may have been taken away since it was looked at, before the client had x.
-	if !h.auth.Load().holds(who) {
-		auth.write(w, &refusal{status: http.StatusUnauthorized, code: "invalid_token", text: "the token is not known"})
-		return
-	}
 	w.header = func(header http.Header) {
 		if id := header.Get(sessionHeader); id != "" && x.starts {
 			c.adopt(x, id)
@@ -256,6 +245,32 @@ func (h *Handler) serve(w *writer, r *http.Request, auth *authenticator) {
 	}
 	h.session(x, w, r)
 }
+
+// reach finds the server that serves an exchange, or answers that there is none. It comes last: what
+// makes servers may forget one that nobody uses, and a body takes as long as its sender likes.
+func (h *Handler) reach(x *exchange, w http.ResponseWriter) bool {
+	server, err := h.cfg.Server(x.who.client)
+	if err == nil && server == nil {
+		err = errNoServer
+	}
+	x.client.noteServer(err)
+	auth := h.auth.Load()
+	switch {
+	case err != nil:
+		auth.write(w, &refusal{status: http.StatusServiceUnavailable, text: "nothing can be served to this client now", retryAfter: 5 * time.Second})
+		return false
+	// The token may have been taken away since it was looked at, before the client had x.
+	case !auth.holds(x.who):
+		auth.write(w, &refusal{status: http.StatusUnauthorized, code: "invalid_token", text: "the token is not known"})
+		return false
+	}
+	h.cfg.Guards.guard(server, h.cfg.Logger)
+	x.server = server
+	return true
+}
+
+// errNoServer is what is logged where [Config].Server returns nothing at all.
+var errNoServer = errors.New("there is none")
 
 // client returns the state of a client. Names come from the configuration, so that their number
 // is bounded.
@@ -280,6 +295,9 @@ func (h *Handler) session(x *exchange, w *writer, r *http.Request) {
 	if modern(r) || id == "" {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "without a session, the method is POST", http.StatusMethodNotAllowed)
+		return
+	}
+	if !h.reach(x, w) {
 		return
 	}
 	if !x.client.use(x, id) {
@@ -357,6 +375,9 @@ func (h *Handler) post(x *exchange, w *writer, r *http.Request) {
 			return
 		}
 		defer x.letGo()
+	}
+	if !h.reach(x, w) {
+		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.ContentLength = int64(len(body))
