@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -86,30 +87,43 @@ func TestReplacedQueue(t *testing.T) {
 }
 
 // An agent that the broker forbids to listen, by permissions that were changed while it runs, is
-// not ready, and takes requests again when they allow it.
+// not ready, and serves requests again when they allow it: also those of a queue, for which it
+// needs its inboxes.
 func TestForbiddenToListen(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "nats.conf")
-	allow := func(denied string) {
-		conf := fmt.Sprintf(`no_auth_user: u
+	for _, subject := range []string{"agents.callee.requests", "_INBOX.>"} {
+		t.Run(subject, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "nats.conf")
+			write := func(denied string) {
+				conf := fmt.Sprintf(`jetstream {}
+no_auth_user: u
 authorization {users: [{user: u, password: p, permissions: {subscribe: {allow: ">"%s}}}]}`, denied)
-		if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	allow("")
-	server := natstest.RunFile(t, path)
-	cfg := load(t, natsFiles(server.URL()))
-	cfg.Handlers = handle(echo)
-	callee, caller := startAgent(t, cfg, "callee"), startAgent(t, cfg, "caller")
-	allow(`, deny: "agents.callee.requests"`)
-	server.Reload()
-	notReady(t, callee, "permissions", "agents.callee.requests")
-	allow("")
-	server.Reload()
-	eventually.Succeeds(t, "the agent is ready", callee.Ready)
-	result, err := caller.Client().RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
-	if err != nil || string(result.Response) != `{"n":1}` {
-		t.Errorf("%+v, %v", result, err)
+				if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("")
+			server := natstest.RunFile(t, path)
+			cfg := load(t, durableFiles(server.URL()))
+			cfg.Handlers = handle(echo)
+			callee, caller := startAgent(t, cfg, "callee"), startAgent(t, cfg, "caller")
+			write(fmt.Sprintf(", deny: %q", subject))
+			server.Reload()
+			notReady(t, callee, "permissions", strings.TrimSuffix(subject, ">"))
+			write("")
+			server.Reload()
+			eventually.Succeeds(t, "the agents are ready", func() error { return errors.Join(callee.Ready(), caller.Ready()) })
+			var queued *rpc.Result
+			eventually.Succeeds(t, "a request is queued", func() (err error) {
+				queued, err = caller.Client().RequestAgent(t.Context(), rpc.Request{
+					To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`), Mode: rpc.ModeAsync, Timeout: time.Minute,
+				})
+				return err
+			})
+			if result := caller.Await(t.Context(), queued.CorrelationID); string(result.Response) != `{"n":1}` {
+				t.Errorf("%+v", result)
+			}
+		})
 	}
 }

@@ -79,10 +79,17 @@ func (c *Conn) renew() {
 		case <-c.ended:
 			return
 		}
+		inboxes := false
 		for _, s := range c.subscriptions() {
 			if s.denied.Load() && s.renew() {
 				c.log.Info("the NATS server's permissions allow it again", "topic", s.topic)
+				inboxes = inboxes || s.prefix != ""
 			}
+		}
+		if inboxes {
+			// The inboxes of nats.go's own requests, and of pull requests, were denied as well.
+			// A new connection subscribes to them again.
+			_ = c.nc.ForceReconnect() // fails only if the connection has ended
 		}
 		if c.allRenewed() {
 			return
