@@ -46,8 +46,10 @@ const (
 	sqliteBusy     = 5
 	sqliteLocked   = 6
 	sqliteReadOnly = 8
+	sqliteCorrupt  = 11
 	sqliteFull     = 13
 	sqliteCantOpen = 14
+	sqliteNotADB   = 26
 	primaryCode    = 0xff
 )
 
@@ -68,6 +70,12 @@ func causeOf(err error) string {
 		}
 	}
 	return CauseIO
+}
+
+// damaged reports whether the file is none of SQLite's, or not any more.
+func damaged(err error) bool {
+	sqliteErr, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (sqliteErr.Code()&primaryCode == sqliteCorrupt || sqliteErr.Code()&primaryCode == sqliteNotADB)
 }
 
 // fault names the file and what the store was doing; it is nil for a nil err.

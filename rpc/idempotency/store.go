@@ -94,8 +94,11 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	db.SetMaxOpenConns(1)
 	s := &Store{path: path, file: info, ttl: o.TTL, now: o.Now, db: db}
 	if err := s.migrate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("idempotency: %s: %w (if it is damaged, move it away: "+
-			"the agent then answers repetitions as if they were new)", path, err), db.Close())
+		err = fmt.Errorf("idempotency: %s: %w", path, err)
+		if damaged(err) {
+			err = fmt.Errorf("%w (move the file away: the agent then answers repetitions as if they were new)", err)
+		}
+		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -193,10 +194,16 @@ func TestFilesThatAreNoStore(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{damaged: "move it away", newer: "its format is 9", filepath.Join(damaged, "below"): "idempotency: "} {
+	for path, want := range map[string]string{damaged: "move the file away", newer: "its format is 9", filepath.Join(damaged, "below"): "idempotency: "} {
 		if s, err := idempotency.Open(t.Context(), path, idempotency.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v %v", path, s, err)
 		}
+	}
+	// A start that is cut short says nothing of damage.
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := idempotency.Open(ended, filepath.Join(dir, "sound"), idempotency.Options{}); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "move the file") {
+		t.Errorf("cancelled: %v", err)
 	}
 }
 
