@@ -57,12 +57,14 @@ func TestReplacedQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := js.DeleteStream(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{topic}, MaxAge: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
+	// On a slow machine the agent may make it again first.
+	eventually.Succeeds(t, "the stream is another one", func() error {
+		if err := js.DeleteStream(t.Context(), name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{topic}, MaxAge: time.Hour})
+		return err
+	})
 	notReady(t, callee, "durable-queue", name)
 	if conditions := callee.Status().Conditions; len(conditions) != 1 || conditions[0].Code != "settings" {
 		t.Errorf("%+v", conditions)
@@ -81,7 +83,7 @@ func TestReplacedQueue(t *testing.T) {
 	if result = caller.Await(t.Context(), result.CorrelationID); string(result.Response) != `{"n":1}` {
 		t.Errorf("%+v", result)
 	}
-	if n := logged.Count("condition=durable-queue"); n != 2 {
+	if n := logged.Count("condition=durable-queue"); n < 2 || n > 4 { // its cause may change
 		t.Errorf("%d lines of the log are about it:\n%s", n, &logged)
 	}
 }
