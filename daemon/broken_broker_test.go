@@ -111,10 +111,10 @@ authorization {users: [{user: u, password: p, permissions: {subscribe: {allow: "
 			cfg.Handlers = handle(echo)
 			callee, caller := startAgent(t, cfg, "callee"), startAgent(t, cfg, "caller")
 			write(fmt.Sprintf(", deny: %q", subject))
-			server.Reload()
+			server.Restart()
 			notReady(t, callee, "permissions", strings.TrimSuffix(subject, ">"))
 			write("")
-			server.Reload()
+			server.Restart()
 			eventually.Succeeds(t, "the agents are ready", func() error { return errors.Join(callee.Ready(), caller.Ready()) })
 			var queued *rpc.Result
 			eventually.Succeeds(t, "a request is queued", func() (err error) {

@@ -98,6 +98,15 @@ func (s *Server) Reload() {
 	}
 }
 
+// Restart has the server take over its configuration file by a restart. That of a server with
+// JetStream must not be reloaded in the process of a test: nats-server 2.15 has a data race there.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Stop()
+	s.Reload()
+	s.Start()
+}
+
 // Start starts a stopped server again, on the same port and with the same storage.
 func (s *Server) Start() {
 	s.t.Helper()

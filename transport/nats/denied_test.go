@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
@@ -68,4 +71,39 @@ func TestDeniedSubscriptionComesBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// With an agent's inboxes those of nats.go's own requests are denied, to which nothing but a new
+// connection subscribes again.
+func TestRequestsOfTheClientComeBack(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "nats.conf")
+	write := func(denied string) {
+		conf := fmt.Sprintf(`authorization {users: [{user: u, password: p, permissions: {subscribe: {allow: ">"%s}}}]}`, denied)
+		if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	s := natstest.RunFile(t, path)
+	c := connect(t, nats.Options{Servers: []string{s.URL()}, User: "u", Password: "env:P", Getenv: func(string) string { return "p" }})
+	if _, err := c.OpenInbox(func(transport.Message) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Client().Subscribe("echo", func(m *natsgo.Msg) { _ = m.Respond(m.Data) }); err != nil {
+		t.Fatal(err)
+	}
+	ask := func() error {
+		_, err := c.Client().Request("echo", []byte("hello"), time.Second)
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	write(`, deny: "_INBOX.>"`)
+	s.Reload()
+	eventually.Holds(t, "the inbox is denied", func() bool { return len(c.Denied()) == 1 })
+	write("")
+	s.Reload()
+	eventually.Succeeds(t, "a request is answered", ask)
 }

@@ -181,12 +181,12 @@ authorization {users: [{user: u, password: p, permissions: {publish: {allow: ">"
 	reports := make(chan error, 1000)
 	serve(t, durable.Options{Trouble: func(err error) { reports <- err }}, echo(&runs), s.URL())
 	write(`, deny: "$JS.API.CONSUMER.MSG.NEXT.>"`)
-	s.Reload()
+	s.Restart()
 	if err := <-reports; err == nil {
 		t.Error("an end is reported, and no beginning")
 	}
 	write("")
-	s.Reload()
+	s.Restart()
 	for err := range reports {
 		if err == nil {
 			break
